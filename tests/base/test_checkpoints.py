@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 
 from wisecrowd import MACE, Crowd, DawidSkene, FastDS, OneCoin, Rasch, TwoPL, simulate_crowd
 from wisecrowd.base import checkpoints
-from wisecrowd.base.checkpoints import Checkpoint, CheckpointState, compute_fingerprint
+from wisecrowd.base.checkpoints import METADATA, Checkpoint, CheckpointState, compute_fingerprint
 from wisecrowd.errors import DataWarning, InputError
 from wisecrowd.utils import progress
 
@@ -141,7 +144,7 @@ def test_a_damaged_file_is_refused(damage: bytes | None, tmp_path: Path) -> None
         np.savez(place, something=np.ones(2))
     else:
         place.write_bytes(damage)
-    with pytest.raises(InputError, match="is not a checkpoint"):
+    with pytest.raises(InputError, match=r"fit\.npz is damaged.*Delete the file to start over"):
         DawidSkene(checkpoint=str(place)).fit(crowd())
 
 
@@ -259,7 +262,7 @@ def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="data is 'a' there and missing here"):
         Checkpoint(path, {"seed": 0}).read()
     path.write_text("hello")
-    with pytest.raises(InputError, match=r"is not a checkpoint.*delete the file"):
+    with pytest.raises(InputError, match=r"fit\.npz is damaged.*Delete the file"):
         Checkpoint(path, {}).read()
 
 
@@ -295,3 +298,122 @@ def test_writing_takes_a_small_part_of_the_time(tmp_path: Path, monkeypatch: pyt
     assert len(written) == 5  # in 50 seconds, one every ten
     checkpoint.write_if_due(make_state, final=True)
     assert len(written) == 6
+
+
+# ---------------------------------------------------------------------- checkpoints from a stranger
+
+
+def tamper(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], object]) -> None:
+    """Change arrays (by name) and values of a checkpoint that otherwise belongs to its fit."""
+    with np.load(path) as archive:
+        stored = dict(archive)
+    metadata = json.loads(str(stored.pop(METADATA)))
+    arrays = {name: stored[f"array-{number}"] for number, name in enumerate(metadata["names"])}
+    change(arrays, metadata["values"])
+    metadata["names"] = list(arrays)
+    columns = {f"array-{number}": array for number, array in enumerate(arrays.values())}
+    np.savez(path, **{METADATA: np.array(json.dumps(metadata))}, **columns)  # type: ignore[arg-type]
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], object]
+EM_CHANGES: list[Change] = [
+    lambda arrays, _: arrays.update(best_tally=arrays["best_tally"][:-1]),
+    lambda arrays, _: arrays.update(best_tally=arrays["best_tally"].T),
+    lambda arrays, _: arrays.update(best_tally=np.full_like(arrays["best_tally"], np.nan)),
+    lambda arrays, _: arrays.update(best_tally=-arrays["best_tally"]),
+    lambda arrays, _: arrays.update(best_tally=np.full(arrays["best_tally"].shape, "x")),
+    lambda arrays, _: arrays.update(best_class_counts=np.array([1.0, np.inf, 0.0])),
+    lambda arrays, _: arrays.update(best_class_counts=np.ones(4)),
+    lambda arrays, _: arrays.pop("best_class_counts"),
+    lambda arrays, _: arrays.pop("best_tally"),
+    lambda arrays, _: arrays.update(current_tally=np.ones((1, 1)), current_class_counts=np.ones(1)),
+    lambda _, values: values.update(trace="long"),
+    lambda _, values: values.update(trace=[1.0, None]),
+    lambda _, values: values.update(trace=[float("nan")]),
+    lambda _, values: values.update(restarts=[]),
+    lambda _, values: values.update(restarts=[[1.0, "x", True]]),
+    lambda _, values: values.update(restarts=[[1.0]]),
+    lambda _, values: values.update(restarts=7),
+    lambda _, values: values.update(best=[[], True]),
+    lambda _, values: values.update(best=[[float("nan")], True]),
+    lambda _, values: values.pop("best"),
+    lambda _, values: values.clear(),
+]
+
+
+@pytest.mark.parametrize("change", EM_CHANGES, ids=range(len(EM_CHANGES)))
+def test_a_tampered_checkpoint_of_em_is_refused(change: Change, tmp_path: Path) -> None:
+    place = tmp_path / "fit.npz"
+    DawidSkene(checkpoint=str(place)).fit(crowd())
+    tamper(place, change)
+    with pytest.raises(InputError, match=r"fit\.npz is damaged.*Delete the file"):
+        DawidSkene(checkpoint=str(place)).fit(crowd())
+
+
+GRADIENT_CHANGES: list[Change] = [
+    lambda arrays, _: arrays.update(prior=np.array([np.nan, 1.0, 0.0])),
+    lambda arrays, _: arrays.update(prior=np.ones(2)),
+    lambda arrays, _: arrays.update(prior=-np.ones(3)),
+    lambda arrays, _: arrays.pop("prior"),
+    lambda arrays, _: arrays.update({next(name for name in arrays if name != "prior"): np.ones(2)}),
+    lambda arrays, _: [arrays.update({name: np.full(array.shape, np.inf)}) for name, array in list(arrays.items())],
+    lambda arrays, _: arrays.clear(),
+    lambda _, values: values.update(converged="yes"),
+    lambda _, values: values.update(trace=[[]]),
+    lambda _, values: values.pop("trace"),
+]
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("change", GRADIENT_CHANGES, ids=range(len(GRADIENT_CHANGES)))
+def test_a_tampered_checkpoint_of_gradient_em_is_refused(change: Change, sharded: bool, tmp_path: Path) -> None:
+    place = tmp_path / "fit.npz"
+    votes: Any = crowd()
+    if sharded:
+        votes = votes.to_shards(tmp_path / "crowd", votes_per_shard=200)
+    Rasch(checkpoint=str(place), max_iter=5, tol=1).fit(votes)
+    tamper(place, change)
+    with pytest.raises(InputError, match=r"fit\.npz is damaged.*Delete the file"):
+        Rasch(checkpoint=str(place), max_iter=5, tol=1).fit(votes)
+
+
+def test_task_parameters_of_other_shards_are_refused(tmp_path: Path) -> None:
+    place, votes = tmp_path / "fit.npz", crowd().to_shards(tmp_path / "crowd", votes_per_shard=200)
+    Rasch(checkpoint=str(place), max_iter=5, tol=1).fit(votes)
+    for ends in ([-1, 0, 150], [10**9, 10**9, 10**9], [150, 60, 10], [0, 0, 150]):
+        tamper(place, lambda arrays, _: arrays.update(ends=np.array(ends)))  # noqa: B023
+        with pytest.raises(InputError, match=r"fit\.npz is damaged"):
+            Rasch(checkpoint=str(place), max_iter=5, tol=1).fit(votes)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    ["{", "[]", "[" * 50_000, '{"owner": 1, "values": {}, "names": []}', '{"owner": {}, "values": [], "names": []}',
+     '{"owner": {}, "values": {}, "names": ["x"]}', '{"owner": {}, "values": {}, "names": [1]}', "9" * 5000],
+    ids=range(8),
+)  # fmt: skip
+def test_tampered_metadata_is_refused(metadata: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "fit.npz", **{METADATA: np.array(metadata)})
+    with pytest.raises(InputError, match=r"fit\.npz"):
+        Checkpoint(tmp_path / "fit.npz", {}).read()
+
+
+def test_a_huge_array_is_refused_before_memory_is_allocated(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (400000000000,), }\n"
+    with zipfile.ZipFile(tmp_path / "fit.npz", "w") as archive:
+        archive.writestr(f"{METADATA}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(InputError, match="does not have the length that its header says"):
+        Checkpoint(tmp_path / "fit.npz", {}).read()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fit.npz")
+    with pytest.raises(InputError, match="is not a regular file"):
+        DawidSkene(checkpoint=str(tmp_path / "fit.npz")).fit(crowd())
+
+
+def test_a_long_owner_is_shown_in_part(tmp_path: Path) -> None:
+    Checkpoint(tmp_path / "fit.npz", {"x" * 10_000: "y" * 10_000}).write(CheckpointState({}))
+    with pytest.raises(InputError) as caught:
+        Checkpoint(tmp_path / "fit.npz", {}).read()
+    assert len(str(caught.value)) < 500

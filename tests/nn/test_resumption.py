@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.base.checkpoints import Checkpoint
+from wisecrowd.base.checkpoints import Checkpoint, CheckpointState
 from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.em.loop import Statistics
+from wisecrowd.errors import InputError
 from wisecrowd.nn.resumption import make_resumable_step
 
 pytest.importorskip("torch")
@@ -83,3 +84,31 @@ def test_the_last_step_is_written(tmp_path: Path) -> None:
     again = Fit(tmp_path / "checkpoint", max_iter=2)
     again.run(2)
     assert again.n_computed == 0
+
+
+def tamper(place: Path, arrays: dict[str, Any]) -> None:
+    """Change arrays of a checkpoint that otherwise belongs to its fit; None removes one."""
+    checkpoint = Checkpoint(place, {"data": "x"})
+    state = checkpoint.read()
+    assert state is not None
+    changed = {name: array for name, array in (state.arrays | arrays).items() if array is not None}
+    checkpoint.write(CheckpointState(changed, state.json_values))
+
+
+@pytest.mark.usefixtures("always_due")
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"trace": np.array([np.nan, 1.0])}, {"trace": np.array("x")}, {"trace": None}, {"tally": np.ones((3, 3))}, {"tally": None},
+        {"tally": np.full((3, 2), np.nan)}, {"class_counts": -np.ones((12, 2))}, {"class_counts": np.ones(12)},
+        {"outputs.strength": np.array(np.inf)}, {"outputs.strength": None}, {"outputs.more": np.ones(2)},
+        {"outputs.task_prior": np.ones((3, 2))}, {"outputs.task_prior": np.array(["x"])},
+        {"classifier-0.coefficients": np.ones((9, 9))}, {"classifier-0.mean": None},
+    ],
+    ids=range(15),
+)  # fmt: skip
+def test_a_tampered_checkpoint_is_refused(arrays: dict[str, Any], tmp_path: Path) -> None:
+    Fit(tmp_path / "fit.npz").run(2)
+    tamper(tmp_path / "fit.npz", arrays)
+    with pytest.raises(InputError, match=r"fit\.npz is damaged.*Delete the file"):
+        Fit(tmp_path / "fit.npz").run(2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import os
 import pickle
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wisecrowd.base.checkpoints import METADATA
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 from wisecrowd.nn.schedules import SCHEDULES
 from wisecrowd.nn.seeding import select_device
@@ -352,8 +354,61 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"learning_rate is 0\.01 there and 0\.02 here.*delete the file"):
         make(place, epochs=1, learning_rate=0.02)
     place.write_bytes(place.read_bytes()[:100])
-    with pytest.raises(InputError, match="is not a checkpoint"):
+    with pytest.raises(InputError, match=r"fit\.npz is damaged"):
         make(place, epochs=1)
+
+
+def tamper(place: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change arrays of a checkpoint that otherwise belongs to its fit."""
+    with np.load(place) as archive:
+        stored = dict(archive)
+    metadata = json.loads(str(stored.pop(METADATA)))
+    arrays = {name: stored[f"array-{number}"] for number, name in enumerate(metadata["names"])}
+    change(arrays)
+    metadata["names"] = list(arrays)
+    columns = {f"array-{number}": array for number, array in enumerate(arrays.values())}
+    np.savez(place, **{METADATA: np.array(json.dumps(metadata))}, **columns)  # type: ignore[arg-type]
+
+
+def move_random_stream(arrays: dict[str, Any]) -> None:
+    """Let a Mersenne Twister draw its next number from behind its table."""
+    arrays["order"] = arrays["order"].copy()
+    arrays["order"][8:12] = np.frombuffer(np.int32(600).tobytes(), dtype=np.uint8)  # remaining words
+    arrays["order"][16:24] = np.frombuffer(np.int64(620).tobytes(), dtype=np.uint8)  # drawn words
+
+
+TRAINER_CHANGES: list[Callable[[dict[str, Any]], object]] = [
+    lambda arrays: arrays.update({"model.0.weight": np.full((8, 3), np.nan)}),
+    lambda arrays: arrays.update({"model.0.weight": np.zeros((3, 8))}),
+    lambda arrays: arrays.update({"model.0.weight": np.full((8, 3), "x")}),
+    lambda arrays: arrays.pop("model.0.weight"),
+    lambda arrays: arrays.update({"model.9.weight": np.zeros(2)}),
+    lambda arrays: arrays.update({"best.0.weight": np.zeros((1, 1))}),
+    lambda arrays: arrays.update({"moment.0.0.exp_avg": np.zeros((1, 1))}),
+    lambda arrays: arrays.update({"moment.0.0.exp_avg": np.full((8, 3), np.inf)}),
+    lambda arrays: arrays.pop("moment.0.0.exp_avg"),
+    lambda arrays: arrays.update({"moment.0.99.exp_avg": np.zeros(2)}),
+    lambda arrays: arrays.update({"moment.0.x": np.zeros(2)}),
+    lambda arrays: arrays.update({"moment.0.0.step": np.zeros(7)}),
+    lambda arrays: arrays.update(history=np.zeros(3)),
+    lambda arrays: arrays.update(history=np.zeros((2, 4))),
+    lambda arrays: arrays.pop("history"),
+    lambda arrays: arrays.update(order=np.zeros(3, dtype=np.uint8)),
+    lambda arrays: arrays.update(order=np.zeros(len(arrays["order"]))),
+    move_random_stream,
+    lambda arrays: arrays.update({"random.cpu": np.zeros(9, dtype=np.uint8)}),
+    lambda arrays: arrays.pop("random.cpu"),
+    lambda arrays: arrays.clear(),
+]
+
+
+@pytest.mark.parametrize("change", TRAINER_CHANGES, ids=range(len(TRAINER_CHANGES)))
+def test_a_tampered_checkpoint_is_refused(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> None:
+    place = tmp_path / "fit.npz"
+    run(make(place, epochs=2))
+    tamper(place, change)
+    with pytest.raises(InputError, match=r"fit\.npz is damaged.*Delete the file"):
+        run(make(place, epochs=2))
 
 
 def test_without_torch_the_message_is_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,18 @@
 """Checkpoints: the state of a long fit in one file, from which an interrupted fit resumes.
 
 A checkpoint is a numpy ``.npz`` archive of arrays and one JSON text. It contains no pickles, so reading a file from
-an untrusted source executes no code. Every write replaces the file atomically.
+an untrusted source executes no code. A fit checks shapes and ranges of what it reads, and refuses NaN. Every write
+replaces the file atomically.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.errors import DataWarning, InputError, UsageError, preview
 from wisecrowd.utils.files import atomic_path
+from wisecrowd.utils.stored_files import load_arrays, refuse_damage
 
 if TYPE_CHECKING:
     from wisecrowd.base.method import Method
@@ -35,6 +37,8 @@ Arrays = dict[str, NDArray[Any]]
 TIME_SHARE = 0.05
 #: Length of a fingerprint in hexadecimal digits: 128 bits, so that two fits do not collide.
 FINGERPRINT_LENGTH = 32
+#: What to do about a damaged file.
+ADVICE = "Delete the file to start over, or choose another checkpoint"
 #: Name of the JSON text among the arrays of the archive.
 METADATA = "metadata"
 #: Parameters that do not change the result of a fit; a fit may resume with other values of them.
@@ -61,6 +65,96 @@ class CheckpointState(NamedTuple):
 
     arrays: Arrays
     json_values: dict[str, Any] = {}  # noqa: RUF012  # a default of a named tuple, never changed
+
+    def read_numbers(self, name: str, shape: tuple[int, ...], *, lowest: float = -np.inf) -> NDArray[Any]:
+        """Return an array after a check of its shape and its numbers.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array.
+        shape : tuple of int
+            Shape that it must have.
+        lowest : float, default -inf
+            Smallest valid number.
+
+        Returns
+        -------
+        ndarray
+
+        Raises
+        ------
+        ValueError
+            If the array is absent, has another shape, or contains invalid numbers, such as NaN.
+
+        Examples
+        --------
+        >>> CheckpointState({"prior": np.array([0.5, np.nan])}).read_numbers("prior", (2,))
+        Traceback (most recent call last):
+            ...
+        ValueError: prior contains NaN, infinite or invalid numbers
+        """
+        array = self.arrays.get(name)
+        if array is None or array.shape != shape or array.dtype.kind not in "fiu":
+            found = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"{name} must be numbers of shape {shape}; got {found}")
+        if not (np.isfinite(array).all() and (array >= lowest).all()):
+            raise ValueError(f"{name} contains NaN, infinite or invalid numbers")
+        return array
+
+    def read_trace(self, name: str = "trace") -> list[float]:
+        """Return a list of objectives after a check.
+
+        Parameters
+        ----------
+        name : str, default "trace"
+            Name of the value.
+
+        Returns
+        -------
+        list of float
+
+        Raises
+        ------
+        ValueError
+            If it is not a list of finite numbers.
+
+        Examples
+        --------
+        >>> CheckpointState({}, {"trace": [-3.5]}).read_trace()
+        [-3.5]
+        """
+        return check_trace(self.json_values[name])
+
+
+def check_trace(values: Any) -> list[float]:
+    """Return objectives from a checkpoint as a list of floating-point numbers.
+
+    Parameters
+    ----------
+    values : object
+        Value of JSON.
+
+    Returns
+    -------
+    list of float
+
+    Raises
+    ------
+    ValueError
+        If it is not a list of finite numbers.
+
+    Examples
+    --------
+    >>> check_trace([1.0, "x"])
+    Traceback (most recent call last):
+        ...
+    ValueError: a trace must be a list of finite numbers; got [1.0, 'x']
+    """
+    is_list = isinstance(values, list)
+    if not is_list or not all(type(value) in (int, float) and abs(value) < np.inf for value in values):
+        raise ValueError(f"a trace must be a list of finite numbers; got {preview([values])}")
+    return [float(value) for value in values]
 
 
 class Checkpoint:
@@ -106,24 +200,42 @@ class Checkpoint:
         """
         if self.path is None or not self.path.exists():
             return None
-        try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                stored = dict(archive)
-            metadata = json.loads(str(stored[METADATA]))
-            owner, values = metadata["owner"], metadata["values"]
-            arrays = {name: stored[f"array-{number}"] for number, name in enumerate(metadata["names"])}
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
-            raise InputError(
-                f"{self.path} is not a checkpoint of a fit; delete the file or choose another checkpoint"
-            ) from None
-        self._check_owner(owner)
+        stored = load_arrays(self.path, ADVICE)
+        with self.refuse_damage():
+            metadata = json.loads(str(stored.pop(METADATA)))
+            owner, values, names = metadata["owner"], metadata["values"], metadata["names"]
+            if not (isinstance(owner, dict) and isinstance(values, dict) and isinstance(names, list)):
+                raise ValueError("its description has another form")
+            if not (all(isinstance(name, str) for name in names) and len(set(names)) == len(names) == len(stored)):
+                raise ValueError("the names of its arrays are invalid")
+            arrays = {name: stored[f"array-{number}"] for number, name in enumerate(names)}
+            self._check_owner(owner)
         return CheckpointState(arrays, values)
+
+    def refuse_damage(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which every error means that the file is damaged; see `stored_files.refuse_damage`.
+
+        Returns
+        -------
+        context manager
+
+        Examples
+        --------
+        >>> with Checkpoint("fit.npz", {}).refuse_damage():
+        ...     raise ValueError("tally must be numbers of shape (2, 2)")
+        Traceback (most recent call last):
+            ...
+        wisecrowd.errors.InputError: fit.npz is damaged or not a file of wisecrowd (ValueError: tally must be ...
+        """
+        return refuse_damage("checkpoint" if self.path is None else self.path, ADVICE)
 
     def _check_owner(self, owner: dict[str, Any]) -> None:
         """Raise if the file belongs to another fit."""
         names = [name for name in {**self.owner, **owner} if owner.get(name) != self.owner.get(name)]
         if names:
-            differences = (f"{name} is {_show(owner, name)} there and {_show(self.owner, name)} here" for name in names)
+            differences = (
+                f"{str(name)[:60]} is {_show(owner, name)} there and {_show(self.owner, name)} here" for name in names
+            )
             raise InputError(
                 f"the checkpoint {self.path} belongs to another fit: {', '.join([*differences][:3])}; delete the file to "
                 "start over, or choose another checkpoint"
@@ -318,4 +430,4 @@ def compute_fingerprint(*parts: Any) -> str:
 
 def _show(owner: dict[str, Any], name: str) -> str:
     """Return the value of a property as an error message shows it."""
-    return repr(owner[name]) if name in owner else "missing"
+    return preview([owner[name]]) if name in owner else "missing"

@@ -22,7 +22,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import align_posterior, apply_gold, make_class_prior
 from wisecrowd.em.loop import EMResult, Statistics, run_em
 from wisecrowd.engines.distributed_vector import DistributedVector, dot
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import UsageError, preview
 from wisecrowd.kernels import MIN_PROB
 
 Array = NDArray[np.float64]
@@ -309,19 +309,24 @@ class GradientModel(ABC):
         """
         return {"point": point}
 
-    def point_from_arrays(self, arrays: dict[str, Array]) -> Array:
+    def point_from_state(self, state: CheckpointState) -> Array:
         """Return the point that `point_to_arrays` saved.
 
         Parameters
         ----------
-        arrays : dict of ndarray
-            Arrays of a checkpoint.
+        state : CheckpointState
+            State of a checkpoint.
 
         Returns
         -------
         ndarray
+
+        Raises
+        ------
+        ValueError
+            If the state does not hold a point of this model.
         """
-        return arrays["point"]
+        return state.read_numbers("point", self.initial_point().shape)
 
     def _sum_posterior(self, posterior: Array) -> Array:
         """Return the sum of the posteriors of tasks with votes."""
@@ -410,9 +415,13 @@ class GradientEM:
         if state is None:
             point, first = start()
         else:  # the posterior follows from the point, to the last bit
-            arrays, values = state
-            prior = arrays.pop("prior")
-            point = model.point_from_arrays(arrays)
+            with checkpoint.refuse_damage():
+                prior = state.read_numbers("prior", (len(classes),), lowest=0)
+                point = model.point_from_state(state)
+                converged = state.json_values["converged"]
+                if converged not in (True, False, None):
+                    raise ValueError(f"converged is {preview([converged])}")
+                values = {"trace": state.read_trace(), "converged": converged}
             first = model.e_step(point, prior)
 
         def make_state(trace: Sequence[float], converged: bool | None) -> CheckpointState:

@@ -8,13 +8,13 @@ them leads to valid parameters; so extrapolated statistics (SQUAREM) need no tre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.checkpoints import Checkpoint, CheckpointState
+from wisecrowd.base.checkpoints import Checkpoint, CheckpointState, check_trace
+from wisecrowd.errors import preview
 from wisecrowd.utils import progress
 
 State = TypeVar("State")
@@ -220,7 +220,11 @@ def run_restarts(
     >>> best.trace[0], [restart.n_iter for restart in restarts]
     (-2.0, [9, 9])
     """
-    best, restarts, current, trace = _read_state(checkpoint)
+    state = checkpoint.read()
+    best: EMResult | None = None
+    restarts: list[RestartSummary] = []
+    current: Statistics | None = None
+    trace: list[float] = []
 
     def make_state(best: EMResult | None, current: Statistics | None, trace: Sequence[float]) -> CheckpointState:
         tables = {"best": None if best is None else best.statistics, "current": current}
@@ -232,7 +236,12 @@ def run_restarts(
     def save(statistics: Statistics, trace: list[float]) -> None:
         checkpoint.write_if_due(lambda: make_state(best, statistics, trace))
 
-    for start in islice(starts, len(restarts), None):
+    for number, start in enumerate(starts):
+        if number == 0 and state is not None:
+            with checkpoint.refuse_damage():
+                best, restarts, current, trace = _parse_state(state, start)
+        if number < len(restarts):
+            continue
         result = run(start if current is None else current, trace, save)
         current, trace = None, []
         restarts.append(RestartSummary(result.trace[-1], len(result.trace), result.converged))
@@ -243,20 +252,36 @@ def run_restarts(
     return best, restarts
 
 
-def _read_state(
-    checkpoint: Checkpoint,
+def _parse_state(
+    state: CheckpointState, start: Statistics
 ) -> tuple[EMResult | None, list[RestartSummary], Statistics | None, list[float]]:
     """Return the best result so far, all outcomes, and statistics and trace of the interrupted iteration."""
-    state = checkpoint.read()
-    if state is None:
-        return None, [], None, []
-    arrays, values = state
-    best, current = (
-        Statistics(arrays[f"{name}_class_counts"], arrays[f"{name}_tally"]) if f"{name}_tally" in arrays else None
-        for name in ("best", "current")
-    )
-    result = None if best is None else EMResult(best, *values["best"])
-    return result, [RestartSummary(*restart) for restart in values["restarts"]], current, values["trace"]
+    tables: dict[str, Statistics] = {}
+    for name in ("best", "current"):
+        if f"{name}_tally" in state.arrays:
+            parts = {
+                key: state.read_numbers(f"{name}_{key}", part.shape, lowest=0) for key, part in start._asdict().items()
+            }
+            tables[name] = Statistics(**{key: part.astype(getattr(start, key).dtype) for key, part in parts.items()})
+    restarts = [_parse_restart(restart) for restart in state.json_values["restarts"]]
+    if bool(restarts) != ("best" in tables):
+        raise ValueError("it has outcomes without statistics, or statistics without outcomes")
+    best = None
+    if "best" in tables:
+        best_trace, converged = state.json_values["best"]
+        best = EMResult(tables["best"], check_trace(best_trace), bool(converged))
+        if not best.trace:
+            raise ValueError("the best trace is empty")
+    return best, restarts, tables.get("current"), state.read_trace()
+
+
+def _parse_restart(values: Any) -> RestartSummary:
+    """Return the outcome of a restart from its JSON form."""
+    objective, n_iter, converged = values
+    [objective] = check_trace([objective])
+    if type(n_iter) is not int or type(converged) is not bool:
+        raise ValueError(f"the outcome of a restart is {preview([values])}")
+    return RestartSummary(objective, n_iter, converged)
 
 
 def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statistics | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wisecrowd.base.checkpoints import Arrays, Checkpoint, CheckpointState
+from wisecrowd.base.checkpoints import Arrays, Checkpoint, CheckpointState, check_trace
 from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.em.loop import Statistics, Step
+from wisecrowd.errors import preview
 from wisecrowd.nn.network_classifier import NetworkClassifier
 from wisecrowd.nn.process_group import current_process_group
 from wisecrowd.nn.trainer import select_prefix
@@ -61,12 +62,11 @@ def make_resumable_step(
     saved = None if state is None else state.arrays
     trace: list[float] = []
     if saved is not None:
-        trace = saved["trace"].tolist()
-        for name, array in select_prefix(saved, "outputs").items():
-            value: Any = array if array.ndim else array.item()
-            setattr(outputs, name, value)
-        for number, classifier in enumerate(classifiers):
-            classifier.restore(select_prefix(saved, f"classifier-{number}"))
+        with checkpoint.refuse_damage():
+            trace = check_trace(saved["trace"].tolist())
+            _restore_outputs(outputs, select_prefix(saved, "outputs"))
+            for number, classifier in enumerate(classifiers):
+                classifier.restore(select_prefix(saved, f"classifier-{number}"))
     recorded_objectives = list(trace)
 
     def make_state(statistics: Statistics) -> CheckpointState:
@@ -82,11 +82,33 @@ def make_resumable_step(
         return CheckpointState(arrays)
 
     def resumable_step(statistics: Statistics) -> tuple[Statistics, float]:
-        if recorded_objectives and saved is not None:
-            return Statistics(saved["class_counts"], saved["tally"]), recorded_objectives.pop(0)
+        if recorded_objectives and state is not None:
+            with checkpoint.refuse_damage():
+                parts = {
+                    key: state.read_numbers(key, part.shape, lowest=0) for key, part in statistics._asdict().items()
+                }
+                _check_outputs(outputs, statistics.class_counts.shape)
+            return Statistics(**parts), recorded_objectives.pop(0)
         updated, objective = step(statistics)
         trace.append(objective)
         checkpoint.write_if_due(lambda: make_state(updated), final=len(trace) == max_iter)
         return updated, objective
 
     return resumable_step
+
+
+def _restore_outputs(outputs: DataclassInstance, arrays: Arrays) -> None:
+    """Set the results beside the statistics from arrays; numbers are arrays without dimensions."""
+    if set(arrays) != set(asdict(outputs)):
+        raise ValueError(f"the results of a step are {preview(asdict(outputs))}; got {preview(arrays)}")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN, infinite or invalid numbers")
+        setattr(outputs, name, array if array.ndim else array.item())
+
+
+def _check_outputs(outputs: DataclassInstance, shape: tuple[int, ...]) -> None:
+    """Raise unless arrays among the results have the shape of the posterior."""
+    for name, value in asdict(outputs).items():
+        if isinstance(value, np.ndarray) and value.shape != shape:
+            raise ValueError(f"{name} must have the shape {shape}; got {value.shape}")

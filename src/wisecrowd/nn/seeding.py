@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.base.checkpoints import Arrays
 from wisecrowd.errors import UsageError
@@ -15,6 +19,10 @@ if TYPE_CHECKING:
 
 #: Kinds of devices whose random state torch can save and restore.
 DEVICE_TYPES = ("cpu", "cuda", "xpu")
+#: Drawn plus remaining words of a Mersenne Twister with 624 words: before the first number, and afterwards.
+TWISTER_POSITIONS = (1, 625)
+#: Bytes of the state of a random stream on a GPU: a seed and an offset.
+GPU_STATE_BYTES = 16
 
 
 def select_device(name: str) -> torch.device:
@@ -103,3 +111,44 @@ def fork_random_state(device: torch.device, state: Arrays | int) -> Iterator[Cal
             return states
 
         yield get_state
+
+
+def check_random_state(state: NDArray[Any]) -> None:
+    """Check that an array is the state of a random stream of torch.
+
+    Torch copies the state of its Mersenne Twister from the array. With a position beyond the end of its table it would
+    read foreign memory.
+
+    Parameters
+    ----------
+    state : ndarray of uint8
+        State of a generator.
+
+    Raises
+    ------
+    ValueError
+        If the array has another type or length, or an impossible position.
+
+    Examples
+    --------
+    >>> check_random_state(import_torch().get_rng_state().numpy())
+    >>> check_random_state(np.zeros(3, dtype=np.uint8))
+    Traceback (most recent call last):
+        ...
+    ValueError: a random state must be an array of ... bytes; got uint8 of shape (3,)
+    """
+    own = import_torch().Generator().get_state().numpy()
+    n_bytes = len(own)
+    is_own = state.shape == own.shape
+    if state.dtype != np.uint8 or state.ndim != 1 or not (is_own or len(state) == GPU_STATE_BYTES):
+        raise ValueError(
+            f"a random state must be an array of {n_bytes} bytes; got {state.dtype} of shape {state.shape}"
+        )
+    if is_own and _find_position(own) in TWISTER_POSITIONS and _find_position(state) not in TWISTER_POSITIONS:
+        raise ValueError("a random state has an impossible position")
+
+
+def _find_position(state: NDArray[Any]) -> int:
+    """Return the sum of the numbers of drawn and remaining words, which is one of two constants."""
+    _, n_remaining, _, n_drawn = struct.unpack_from("<QiiQ", state.tobytes())
+    return int(n_remaining + n_drawn)

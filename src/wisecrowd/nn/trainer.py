@@ -24,12 +24,13 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.base.checkpoints import Arrays, Checkpoint, CheckpointState
-from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.errors import UsageError, check_choice, preview
 from wisecrowd.nn.backend import import_torch, limit_threads
 from wisecrowd.nn.distributed import compute_gradients, synchronize_layers
+from wisecrowd.nn.modules import check_weights
 from wisecrowd.nn.process_group import current_process_group
 from wisecrowd.nn.schedules import SCHEDULES, ScheduleName, compute_rectification
-from wisecrowd.nn.seeding import fork_random_state, select_device
+from wisecrowd.nn.seeding import check_random_state, fork_random_state, select_device
 from wisecrowd.utils import progress
 
 if TYPE_CHECKING:
@@ -319,7 +320,8 @@ class Trainer:
             process_group.wait()  # the process that writes may not have finished
             state = self.checkpoint.read()
             if state is not None:
-                self.restore(state.arrays)
+                with self.checkpoint.refuse_damage():
+                    self.restore(state.arrays)
 
     def _make_optimiser(self, group: ParameterGroup) -> Optimizer:
         """Return the optimiser of a parameter group."""
@@ -520,25 +522,51 @@ class Trainer:
         ----------
         arrays : dict of ndarray
             Result of `arrays`.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not the state of this training.
         """
         torch = import_torch()
+        weights, best = select_prefix(arrays, "model"), select_prefix(arrays, "best")
+        for state in (weights, *([best] if best else [])):
+            check_weights(self.model, state)
         self.history = TrainingHistory([(float(a), float(b), float(c)) for a, b, c in arrays["history"]])
-        self._order.set_state(torch.from_numpy(arrays["order"].copy()))
         self._random_state = select_prefix(arrays, "random")
-        weights = {name: torch.from_numpy(array.copy()) for name, array in select_prefix(arrays, "model").items()}
-        self.model.load_state_dict(weights)
-        best = select_prefix(arrays, "best")
+        for stream in (arrays["order"], *self._random_state.values()):
+            check_random_state(stream)
+        if set(self._random_state) != ({"cpu"} if self.device.type == "cpu" else {"cpu", "gpu"}):
+            raise ValueError("the random state is that of another device")
+        self._order.set_state(torch.from_numpy(arrays["order"].copy()))
+        self.model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
         self.best_weights = {
             name: torch.from_numpy(array.copy()).to(self.device) for name, array in best.items()
         } or None
         for number, optimiser in enumerate(self.optimisers):
-            state: dict[int, dict[str, Tensor | int]] = {}
-            for name, moment in select_prefix(arrays, f"moment.{number}").items():
-                position, _, kind = name.partition(".")
-                is_count = moment.dtype.kind == "i"  # the step of lazyadam is a Python number
-                value = int(moment) if is_count else torch.from_numpy(moment.copy())
-                state.setdefault(int(position), {})[kind] = value
-            optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+            self._restore_moments(optimiser, select_prefix(arrays, f"moment.{number}"))
+
+    def _restore_moments(self, optimiser: Optimizer, moments: Arrays) -> None:
+        """Restore the moments of an optimiser, after a check that they are those of its parameters."""
+        torch = import_torch()
+        parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+        state: dict[int, dict[str, Tensor | int]] = {}
+        for name, moment in moments.items():
+            position, _, kind = name.partition(".")
+            if not position.isdecimal() or int(position) >= len(parameters):
+                raise ValueError(f"no parameter has the moment {name[:40]!r}")
+            shape = tuple(parameters[int(position)].shape)
+            if moment.shape != (() if kind == "step" else shape):
+                raise ValueError(f"the moment {name[:40]!r} must have the shape {shape}; got {moment.shape}")
+            if moment.dtype.kind not in "fi" or not np.isfinite(moment).all():
+                raise ValueError(f"the moment {name[:40]!r} holds NaN, infinite or invalid numbers")
+            is_count = moment.dtype.kind == "i"  # the step of lazyadam is a Python number
+            value = int(moment) if is_count else torch.from_numpy(moment.copy())
+            state.setdefault(int(position), {})[kind] = value
+        kinds = {"momentum_buffer"} if isinstance(optimiser, torch.optim.SGD) else {"step", "exp_avg", "exp_avg_sq"}
+        if any(set(found) != kinds for found in state.values()):
+            raise ValueError(f"every parameter has the moments {preview(sorted(kinds))}, or none")
+        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
 def select_prefix(arrays: Arrays, prefix: str) -> Arrays:

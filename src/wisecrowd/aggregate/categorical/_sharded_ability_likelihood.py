@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.aggregate.categorical._ability_likelihood import AbilityLikelihood, AbilitySpec
+from wisecrowd.base.checkpoints import CheckpointState
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import MAX_COLLECTED_CELLS, ShardedCrowd
 from wisecrowd.em.gradient import Array, GaussianPrior, PosteriorEstimate
@@ -141,20 +142,30 @@ class ShardedAbilityLikelihood:
         ends = np.cumsum([len(chunk) for chunk in chunks])
         return {"abilities": point.shared, "tasks": np.concatenate(chunks), "ends": ends}
 
-    def point_from_arrays(self, arrays: dict[str, Array]) -> DistributedVector:
+    def point_from_state(self, state: CheckpointState) -> DistributedVector:
         """Return the point that `point_to_arrays` saved.
 
         Parameters
         ----------
-        arrays : dict of ndarray
-            Arrays of a checkpoint.
+        state : CheckpointState
+            State of a checkpoint.
 
         Returns
         -------
         DistributedVector
+
+        Raises
+        ------
+        ValueError
+            If the state does not hold a point of this model.
         """
-        tasks = self.engine.retain(_slice_tasks, arrays["tasks"], arrays["ends"])
-        return DistributedVector.from_parts(self.engine, arrays["abilities"], tasks)
+        abilities = state.read_numbers("abilities", self.ability_prior.mean.shape)
+        ends = state.read_numbers("ends", (self.n_chunks,), lowest=0)
+        sizes = np.array(list(self.engine.map(_count_task_parameters, self.spec)), dtype=np.int64)
+        if not np.array_equal(ends, np.cumsum(sizes)):
+            raise ValueError("the task parameters are not those of these shards")
+        tasks = state.read_numbers("tasks", (int(sizes.sum()),))
+        return DistributedVector.from_parts(self.engine, abilities, self.engine.retain(_slice_tasks, tasks, ends))
 
     def tally(self, posterior: ChunkState) -> Array:
         """Return the tally of a posterior.
@@ -332,6 +343,11 @@ def _make_task_prior(chunk: Chunk, spec: AbilitySpec) -> GaussianPrior:
 def _count_chunk(chunk: Chunk) -> int:  # noqa: ARG001  # signature of chunk functions
     """Return 1, so that the sum is the number of chunks."""
     return 1
+
+
+def _count_task_parameters(chunk: Chunk, spec: AbilitySpec) -> int:
+    """Return the number of task parameters of a chunk."""
+    return len(_make_task_prior(chunk, spec).mean)
 
 
 def _slice_tasks(chunk: Chunk, tasks: Array, ends: Array) -> Array:
