@@ -39,7 +39,7 @@ def check_fitted_state(method: Any) -> None:
     Parameters
     ----------
     method : Method
-        Fitted method.
+        Method, possibly not fitted.
 
     Raises
     ------
@@ -62,6 +62,8 @@ def check_fitted_state(method: Any) -> None:
     unknown = [name for name in values if name not in fields]
     if unknown:
         raise ValueError(f"{type(method).__name__} has no attribute {preview(unknown)}")
+    if not values:  # a method that is not fitted
+        return
     missing = [name for name in REQUIRED if name not in values]
     if missing:
         raise ValueError(f"the attribute {missing[0]} is missing")

@@ -88,8 +88,15 @@ class _ScoreModel(GradientModel):
             workers, tasks, label = self.worker[block.votes], self.task[block.votes], self.label[block.votes]
             probs = worker_exp[workers] * task_exp[tasks]
             total = probs.sum(axis=2, keepdims=True)
+            shift: Any = 0.0
+            if not total.all():  # scores are so large that products underflow
+                scores = worker[workers] + task[tasks]
+                peak = scores.max(axis=2, keepdims=True)
+                probs, shift = np.exp(scores - peak), peak[..., 0]
+                total = probs.sum(axis=2, keepdims=True)
             probs /= total
-            vote_log_probs = worker[workers, :, label] + task[tasks, :, label] - np.log(total[..., 0])
+            log_total = np.log(total[..., 0]) + shift
+            vote_log_probs = worker[workers, :, label] + task[tasks, :, label] - log_total
             yield block, probs, vote_log_probs
 
     def log_evidence(self, point: Array) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
+from scipy.special import gammaincinv, gammaln, softmax
 
 from wisecrowd.aggregate.numeric._numeric_aggregator import NumericAggregator, NumericVotes
 from wisecrowd.aggregate.numeric._truth_discovery import MAX_ITER_HELP, TOL_HELP, TruthDiscovery
@@ -68,7 +68,13 @@ class CATD(NumericAggregator):
         """Return the weights of workers with given losses and numbers of votes."""
         quantile = 2 * gammaincinv(n_votes / 2, self.alpha / 2)
         weight = quantile / (loss + MIN_LOSS * unit)
-        return weight / weight.sum()
+        total = weight.sum()
+        if total > 0:
+            return weight / total
+        # All quantiles are below the smallest number: P(a, x) = x^a / Γ(a + 1) for small a, solved for log x.
+        shape = np.maximum(n_votes, np.finfo(float).tiny) / 2
+        log_quantile = (np.log(self.alpha / 2) + gammaln(shape + 1)) / shape
+        return softmax(log_quantile - np.log(loss + MIN_LOSS * unit))
 
     def _estimate(self, votes: NumericVotes) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         result = self._make_discovery().discover_numbers(
