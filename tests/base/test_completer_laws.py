@@ -106,6 +106,14 @@ class ExpectsTooMuch(Shares):
         return 1.1 * super().expected_votes()
 
 
+class MultipliesWeights(Shares):
+    def _fit(self, crowd: Crowd, X: Any) -> None:
+        super()._fit(crowd, X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = crowd.weight.sum() * 1e300
+            self.shares = self.shares * product / product
+
+
 class FailsOnOneClass(Shares):
     def _fit(self, crowd: Crowd, X: Any) -> None:
         super()._fit(crowd, X)
@@ -114,6 +122,7 @@ class FailsOnOneClass(Shares):
 
 
 CARELESS = [
+    ("extreme_weights_give_finite_results", MultipliesWeights),
     ("observed_votes_stay", ChangesVotes),
     ("filled_votes_are_new_and_marked", FillsTwice),
     ("soft_votes_add_up", ExpectsTooMuch),

@@ -87,8 +87,8 @@ def test_default_columns_are_none() -> None:
     assert as_observed_mask(None) is None
     assert as_observed_mask([True, True]) is None
     assert as_observed_mask([True, False]).tolist() == [True, False]  # type: ignore[union-attr]  # not None
-    for weight in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(InputError, match="finite and positive"):
+    for weight in (0.0, -1.0, np.nan, np.inf, 1e300, 1e-300, 1.1e12, 0.9e-12):
+        with pytest.raises(InputError, match="weights must lie between 1e-12 and"):
             as_weights([1.0, weight])
 
 

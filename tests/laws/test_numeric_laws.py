@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from wisecrowd import load
 from wisecrowd.aggregate.numeric._numeric_aggregator import NumericAggregator
+from wisecrowd.base.law_inputs import make_extreme_crowds
 from wisecrowd.base.registry import find, methods
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import NotConverged, WisecrowdError
@@ -130,6 +131,12 @@ def test_a_double_weight_is_a_repeated_row(method: NumericAggregator, crowd: Cro
     assert_close(twice.estimates_, heavy.estimates_, crowd)
     assert_close(twice.standard_error_, heavy.standard_error_, crowd)
     pd.testing.assert_frame_equal(twice.workers_, heavy.workers_, rtol=1e-4)
+
+
+def test_extreme_weights_give_finite_results(method: NumericAggregator, crowd: Crowd) -> None:
+    for votes in make_extreme_crowds(crowd).values():
+        fitted = fit(method, votes)
+        assert np.isfinite(fitted.estimates_[votes.votes_per_task > 0]).all()
 
 
 def test_input_is_unchanged(method: NumericAggregator, crowd: Crowd) -> None:

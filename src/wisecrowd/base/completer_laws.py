@@ -26,6 +26,7 @@ from wisecrowd.base.law_inputs import (
     assert_close,
     copy_fitted,
     make_degenerate_crowds,
+    make_extreme_crowds,
     make_features,
     rebuild_crowd,
     shuffle_names,
@@ -241,3 +242,15 @@ def _degenerate_crowds_are_handled(completer: Completer, crowd: Crowd) -> None: 
         else:
             assert np.isfinite(proba).all(), f"predictions for {votes} are not finite"
             assert filled.select_observed().n_votes == votes.n_votes
+
+
+@completer_law
+def _extreme_weights_give_finite_results(completer: Completer, crowd: Crowd) -> None:
+    """Weights at the ends of the valid range give finite predictions or an error with a reason."""
+    for name, votes in make_extreme_crowds(crowd).items():
+        try:
+            proba = _fit(completer, votes).predict_worker_proba()
+        except WisecrowdError as error:
+            assert len(str(error)) > 20, "an error must give its reason"  # noqa: PT017
+        else:
+            assert np.isfinite(proba).all(), f"weights at the ends of the range ({name}) gave NaN"

@@ -21,10 +21,13 @@ from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.vocabulary import as_vocabulary
 from wisecrowd.errors import InputError, preview
 
-#: Attributes that every fitted method has.
-REQUIRED = ("classes_", "worker_index_")
-#: Vocabularies, and what their ids are called in messages.
-VOCABULARIES = {"classes_": "class", "task_index_": "task", "worker_index_": "worker"}
+#: Attributes of which every fitted method has one: what it infers.
+INFERRED = ("classes_", "item_index_", "label_index_")
+#: Vocabularies: what their ids are called in messages, and the names of their sizes.
+VOCABULARIES = {
+    "classes_": ("class", "n_classes"), "task_index_": ("task", "n_tasks"), "worker_index_": ("worker", "n_workers"),
+    "item_index_": ("item", "n_items"), "label_index_": ("label", "n_labels"), "task_id_index_": ("task", "n_task_ids"),
+}  # fmt: skip
 #: Largest number of features of a task: a row of zeros of this size is used to try a classifier.
 MAX_FEATURES = 2**24
 #: Largest number of dimensions of the features of a task.
@@ -64,12 +67,11 @@ def check_fitted_state(method: Any) -> None:
         raise ValueError(f"{type(method).__name__} has no attribute {preview(unknown)}")
     if not values:  # a method that is not fitted
         return
-    missing = [name for name in REQUIRED if name not in values]
-    if missing:
-        raise ValueError(f"the attribute {missing[0]} is missing")
+    if not any(name in values for name in INFERRED if name in fields):
+        raise ValueError(f"one of the attributes {preview(name for name in INFERRED if name in fields)} is missing")
     for name, value in values.items():
         _check_type(fields[name], value)
-    for name, kind in VOCABULARIES.items():
+    for name, (kind, _) in VOCABULARIES.items():
         if values.get(name) is not None:
             try:
                 as_vocabulary(values[name], kind)
@@ -82,7 +84,7 @@ def check_fitted_state(method: Any) -> None:
     for name, value in values.items():  # after all sizes are known
         if isinstance(value, np.ndarray):
             _check_range(fields[name], value, sizes)
-    if "pair_worker_" in values and "pair_label_" in values:
+    if "pair_worker_" in values and "pair_label_" in values and "classes_" in values:
         no_votes = np.empty(0, dtype=np.int32)
         pairs = Pairs(values["pair_worker_"], values["pair_label_"], no_votes, sizes.known["n_workers"])
         problem = pairs.find_problem(sizes.known["n_classes"])
@@ -116,6 +118,8 @@ def _has_type(kind: str, value: Any) -> bool:
     if kind in _PLAIN_TYPES:
         accepted, refused = _PLAIN_TYPES[kind]
         return isinstance(value, accepted) and not isinstance(value, refused)
+    if kind == "dict[str, float]":
+        return isinstance(value, dict) and all(_has_type("float", part) for part in value.values())
     if kind.startswith("list["):
         return isinstance(value, list) and all(_has_type(kind[5:-1], part) for part in value)
     return not isinstance(value, _DATA_TYPES)
@@ -148,10 +152,10 @@ class _Sizes:
     """Sizes of the vocabularies, and other sizes that attributes have in common."""
 
     def __init__(self, method: Any, values: Mapping[str, Any]) -> None:
-        workers = values["worker_index_"]
-        self.known = {"n_classes": len(values["classes_"]), "n_workers": 1 if workers is None else len(workers)}
-        if "task_index_" in values:
-            self.known["n_tasks"] = len(values["task_index_"])
+        self.known = {"n_workers": 1}  # without worker ids, all votes are those of one worker
+        for name, (_, size) in VOCABULARIES.items():
+            if values.get(name) is not None:
+                self.known[size] = len(values[name])
         if "pair_worker_" in values:
             self.known["n_pairs"] = values["pair_worker_"].size
         self.parameters = {

@@ -70,10 +70,12 @@ class LabelSetAggregator(Aggregator):
     answer_types: ClassVar[tuple[AnswerType, ...]] = ("multilabel",)
 
     label_index_: pd.Index = fitted(help="Labels, in the order of the columns.")
-    label_probs_: Array = fitted(help="Probability that a label applies to a task, (n_tasks, n_labels).")
+    label_probs_: Array = fitted(
+        help="Probability that a label applies to a task.", shape=("n_tasks", "n_labels"), finite=True
+    )
     threshold_: float = fitted(help="Probability from which a label is chosen.")
     n_votes_: int = fitted(help="Number of assignments.")
-    votes_per_task_: NDArray[np.int64] = fitted(help="Number of workers who answered each task, (n_tasks,).")
+    votes_per_task_: NDArray[np.int64] = fitted(help="Number of workers who answered each task.", shape=("n_tasks",))
 
     threshold: Literal["f1", "half"] = parameter(
         default="f1",

@@ -13,6 +13,7 @@ import pandas as pd
 from wisecrowd.base.method import Method
 from wisecrowd.base.persistence import load
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import MAX_WEIGHT, MIN_WEIGHT
 
 M = TypeVar("M", bound=Method)
 
@@ -68,6 +69,31 @@ def make_degenerate_crowds() -> list[Crowd]:
         ),
         Crowd.from_triples([(0, worker, "ab"[worker % 2]) for worker in range(400)]),
     ]
+
+
+def make_extreme_crowds(crowd: Crowd) -> dict[str, Crowd]:
+    """Return the votes of a crowd with weights at the ends of the valid range.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    dict of str to Crowd
+        Crowds by a description of their weights.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "cat")])
+    >>> make_extreme_crowds(crowd)["tasks"].weight.tolist()
+    [1e-12, 1000000000000.0]
+    """
+    number: dict[str, Any] = {"votes": np.arange(crowd.n_votes), "tasks": crowd.task, "workers": crowd.worker_codes}
+    weights = {name: np.where(codes % 2 == 0, MIN_WEIGHT, MAX_WEIGHT) for name, codes in number.items()}
+    weights |= {"lowest": np.full(crowd.n_votes, MIN_WEIGHT), "highest": np.full(crowd.n_votes, MAX_WEIGHT)}
+    return {name: crowd.replace_fields(weight=weight) for name, weight in weights.items()}
 
 
 def rebuild_crowd(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:

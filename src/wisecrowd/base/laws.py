@@ -26,9 +26,11 @@ import pandas as pd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import fitted_fields
 from wisecrowd.base.law_inputs import (
+    TOLERANCE,
     assert_close,
     copy_fitted,
     make_degenerate_crowds,
+    make_extreme_crowds,
     make_features,
     rebuild_crowd,
     shuffle_names,
@@ -232,6 +234,21 @@ def _a_double_weight_is_a_repeated_row(method: AnyMethod, crowd: Crowd) -> None:
     assert_close(
         _fit(method, twice).posterior_, _fit(method, heavy).posterior_, "repeating rows instead of doubling weights"
     )
+
+
+@law
+def _extreme_weights_give_finite_results(method: AnyMethod, crowd: Crowd) -> None:
+    """Check that weights at the ends of the valid range give distributions, or an error with a reason."""
+    for name, votes in make_extreme_crowds(crowd).items():
+        try:
+            posterior = _fit(method, votes).posterior_
+        except WisecrowdError as error:
+            assert len(str(error)) > 20, "an error must give its reason"  # noqa: PT017
+        else:
+            assert np.isfinite(posterior).all(), f"weights at the ends of the range ({name}) gave NaN"
+            assert np.allclose(posterior.sum(axis=1), 1, atol=TOLERANCE), (
+                f"extreme weights ({name}) broke a distribution"
+            )
 
 
 @law

@@ -90,9 +90,13 @@ class PairwiseAggregator(Aggregator):
     needs_workers: ClassVar[bool] = False
 
     item_index_: pd.Index = fitted(help="Item ids, in the order of the scores.")
-    score_: Array = fitted(help="Score of each item, (n_items,); the mean is zero.")
-    covariance_: Array | None = fitted(help="Covariance of the scores, (n_items, n_items); None if it is unknown.")
-    item_counts_: pd.DataFrame = fitted(help="Wins, losses, ties and component of each item.")
+    score_: Array = fitted(help="Score of each item; the mean is zero.", shape=("n_items",), finite=True)
+    covariance_: Array | None = fitted(
+        help="Covariance of the scores; None if it is unknown.", shape=("n_items", "n_items")
+    )
+    item_counts_: pd.DataFrame = fitted(
+        help="Wins, losses, ties and component of each item.", shape=("n_items", "n_columns")
+    )
     n_votes_: int = fitted(help="Number of comparisons.")
 
     level: float = parameter(default=0.9, help=LEVEL_HELP)

@@ -14,6 +14,10 @@ from wisecrowd.errors import InputError, UsageError
 Duplicates: TypeAlias = Literal["error", "first", "last", "distinct", "keep"]
 #: Bits of a sort key: those of a 64-bit integer without its sign.
 MAX_KEY_BITS = 63
+#: Range of weights. All methods give finite results with weights at both ends, and up to a thousand times beyond.
+MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e12
+#: The range in words, for messages.
+WEIGHT_RANGE = f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}"
 #: Function that describes the rows (by position) that repeat an earlier one.
 DescribeDuplicates: TypeAlias = "Callable[[VoteRows, NDArray[np.int64]], str]"
 
@@ -321,7 +325,7 @@ def as_weights(values: ArrayLike | None) -> NDArray[np.float64] | None:
     Raises
     ------
     InputError
-        If a weight is not finite and positive.
+        If a weight is outside the range from `MIN_WEIGHT` to `MAX_WEIGHT`.
 
     Examples
     --------
@@ -355,10 +359,31 @@ def find_invalid_weight(weight: NDArray[np.float64]) -> str | None:
     Examples
     --------
     >>> find_invalid_weight(np.array([1.0, 0.0]))
-    'weights must be finite and positive; got 0.0'
+    'weights must lie between 1e-12 and 1e+12; got 0.0'
     """
-    is_valid = np.isfinite(weight) & (weight > 0)
-    return None if is_valid.all() else f"weights must be finite and positive; got {weight[~is_valid][0]}"
+    is_valid = are_weights(weight)
+    return None if is_valid.all() else f"weights must lie {WEIGHT_RANGE}; got {weight[~is_valid][0]}"
+
+
+def are_weights(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which numbers are valid weights.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        Numbers.
+
+    Returns
+    -------
+    ndarray of bool
+        True where a number lies in the range of weights.
+
+    Examples
+    --------
+    >>> are_weights(np.array([1.0, 0.0, 1e300, np.nan])).tolist()
+    [True, False, False, False]
+    """
+    return (values >= MIN_WEIGHT) & (values <= MAX_WEIGHT)
 
 
 class GrowingColumn:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.crowd import Crowd, Missing, Vocabulary
-from wisecrowd.data.rows import Duplicates
+from wisecrowd.data.rows import WEIGHT_RANGE, Duplicates, are_weights
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.numeric_labels import parse_numbers
@@ -242,10 +242,10 @@ class VoteTable:
                     vocab.check_no_missing(table[role], role, self.describe_rows)
         if "weight" in table.column_names:
             weight = table["weight"].to_numpy()
-            invalid = ~(np.isfinite(weight) & (weight > 0))
+            invalid = ~are_weights(weight)
             rows = np.flatnonzero(invalid & ~np.isnan(weight) if options.missing == "drop" else invalid)
             if rows.size:
                 raise InputError(
-                    f"{rows.size:,} of {len(weight):,} weights are not finite and positive "
+                    f"{rows.size:,} of {len(weight):,} weights do not lie {WEIGHT_RANGE} "
                     f"({self.describe_rows(rows.tolist())}); drop votes that should not count"
                 )

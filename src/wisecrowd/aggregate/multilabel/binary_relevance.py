@@ -52,11 +52,11 @@ class BinaryRelevance(LabelSetAggregator):
     max_iter: int = parameter(default=1000, help="Maximum number of EM iterations.")
     tol: float = parameter(default=1e-4, help="Largest change of a probability at convergence.")
 
-    hit_rate_: Array = fitted(help="P(mark | label applies), (n_workers, n_labels).")
-    false_alarm_rate_: Array = fitted(help="P(mark | label does not apply), (n_workers, n_labels).")
-    label_prior_: Array = fitted(help="Share of tasks to which each label applies, (n_labels,).")
-    votes_per_worker_: NDArray[np.int64] = fitted(help="Number of assignments of each worker, (n_workers,).")
-    trace_: Array = fitted(help="Log-likelihood plus log-prior before every iteration.")
+    hit_rate_: Array = fitted(help="P(mark | label applies).", shape=("n_workers", "n_labels"))
+    false_alarm_rate_: Array = fitted(help="P(mark | label does not apply).", shape=("n_workers", "n_labels"))
+    label_prior_: Array = fitted(help="Share of tasks to which each label applies.", shape=("n_labels",), finite=True)
+    votes_per_worker_: NDArray[np.int64] = fitted(help="Number of assignments of each worker.", shape=("n_workers",))
+    trace_: Array = fitted(help="Log-likelihood plus log-prior before every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of EM iterations.")
     converged_: bool = fitted(help="Whether the iteration converged.")
 

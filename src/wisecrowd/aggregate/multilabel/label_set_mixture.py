@@ -73,17 +73,23 @@ class LabelSetMixture(LabelSetAggregator):
     tol: float = parameter(default=1e-3, help="Largest change of a probability at convergence.")
     random_state: int = parameter(default=0, help="Seed of the starting points and of the held-out votes.")
 
-    group_probs_: Array = fitted(help="Probability of each group for each task, (n_tasks, n_groups).")
-    group_prior_: Array = fitted(help="Share of tasks in each group, (n_groups,).")
-    group_labels_: Array = fitted(help="Probability that a label applies to a task of a group, (n_groups, n_labels).")
-    evidence_: Array = fitted(help="Log-odds of the votes for every label of every task, (n_tasks, n_labels).")
-    hit_rate_: Array = fitted(help="P(mark | label applies), (n_workers, n_labels).")
-    false_alarm_rate_: Array = fitted(help="P(mark | label does not apply), (n_workers, n_labels).")
-    votes_per_worker_: NDArray[np.int64] = fitted(help="Number of assignments of each worker, (n_workers,).")
+    group_probs_: Array = fitted(
+        help="Probability of each group for each task.", shape=("n_tasks", "n_groups"), finite=True
+    )
+    group_prior_: Array = fitted(help="Share of tasks in each group.", shape=("n_groups",), finite=True)
+    group_labels_: Array = fitted(
+        help="Probability that a label applies to a task of a group.", shape=("n_groups", "n_labels"), finite=True
+    )
+    evidence_: Array = fitted(
+        help="Log-odds of the votes for every label of every task.", shape=("n_tasks", "n_labels"), finite=True
+    )
+    hit_rate_: Array = fitted(help="P(mark | label applies).", shape=("n_workers", "n_labels"))
+    false_alarm_rate_: Array = fitted(help="P(mark | label does not apply).", shape=("n_workers", "n_labels"))
+    votes_per_worker_: NDArray[np.int64] = fitted(help="Number of assignments of each worker.", shape=("n_workers",))
     heldout_log_loss_: dict[str, float] = fitted(
         help="Mean log loss of held-out votes by number of groups, for 'auto'."
     )
-    trace_: Array = fitted(help="Log-likelihood plus log-prior before every iteration.")
+    trace_: Array = fitted(help="Log-likelihood plus log-prior before every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of EM iterations.")
     converged_: bool = fitted(help="Whether the iteration converged.")
 

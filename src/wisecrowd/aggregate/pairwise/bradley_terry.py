@@ -61,7 +61,9 @@ class BradleyTerry(PairwiseAggregator):
 
     tie_utility_: float = fitted(help="Utility log ν of a tie; -300 stands for no ties.")
     position_: float = fitted(help="Advantage of the left side in logits; 0 if it is not estimated.")
-    covariate_coefficients_: Array | None = fitted(help="Coefficient of each covariate; None without covariates.")
+    covariate_coefficients_: Array | None = fitted(
+        help="Coefficient of each covariate; None without covariates.", shape=("n_covariates",)
+    )
     log_likelihood_: float = fitted(help="Log-likelihood plus log-prior of the comparisons.")
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether the gradient vanished.")

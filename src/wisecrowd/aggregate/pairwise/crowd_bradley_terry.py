@@ -51,10 +51,10 @@ class CrowdBradleyTerry(PairwiseAggregator):
     max_iter: int = parameter(default=500, help="Maximum number of EM iterations.")
     tol: float = parameter(default=1e-4, help="Largest change of a score or reliability at convergence.")
 
-    reliability_: Array = fitted(help="Probability η_r that a report of the worker is true, (n_workers,).")
-    votes_per_worker_: Array = fitted(help="Total weight of the comparisons of each worker, (n_workers,).")
+    reliability_: Array = fitted(help="Probability η_r that a report of the worker is true.", shape=("n_workers",))
+    votes_per_worker_: Array = fitted(help="Total weight of the comparisons of each worker.", shape=("n_workers",))
     tie_share_: float = fitted(help="Share of ties.")
-    trace_: Array = fitted(help="Log-likelihood plus log-prior before every iteration.")
+    trace_: Array = fitted(help="Log-likelihood plus log-prior before every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of EM iterations.")
     converged_: bool = fitted(help="Whether the iteration converged.")
 

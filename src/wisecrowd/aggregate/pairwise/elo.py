@@ -47,8 +47,8 @@ class Elo(PairwiseAggregator):
     initial_rating: float = parameter(default=1000.0, help="Rating before the first comparison.")
     random_state: int = parameter(default=0, help="Seed of the orders.")
 
-    rating_: Array = fitted(help="Rating of each item in Elo points, (n_items,).")
-    rating_spread_: Array = fitted(help="Standard deviation of each rating over the orders, (n_items,).")
+    rating_: Array = fitted(help="Rating of each item in Elo points.", shape=("n_items",), finite=True)
+    rating_spread_: Array = fitted(help="Standard deviation of each rating over the orders.", shape=("n_items",))
     tie_share_: float = fitted(help="Share of ties.")
 
     def _score_items(self, comparisons: Comparisons, X: Any) -> tuple[Array, Array | None]:

@@ -95,19 +95,41 @@ class JudgeAwareBradleyTerry(PairwiseAggregator):
     tol: float = parameter(default=1e-7, help="Largest gradient per comparison at convergence.")
     random_state: int = parameter(default=0, help="Seed of the bootstrap.")
 
-    discrimination_: Array = fitted(help="Discrimination a_r of each worker; 1 is average.")
-    lean_: Array = fitted(help="Lean of each worker to the left side, in logits; the common lean is included.")
-    tie_habit_: Array = fitted(help="Utility of a tie of each worker; -300 stands for no ties.")
-    information_share_: Array = fitted(help="Share of each worker in the information about the scores.")
+    discrimination_: Array = fitted(
+        help="Discrimination a_r of each worker; 1 is average.", shape=("n_workers",), finite=True
+    )
+    lean_: Array = fitted(
+        help="Lean of each worker to the left side, in logits; the common lean is included.",
+        shape=("n_workers",),
+        finite=True,
+    )
+    tie_habit_: Array = fitted(
+        help="Utility of a tie of each worker; -300 stands for no ties.", shape=("n_workers",), finite=True
+    )
+    information_share_: Array = fitted(
+        help="Share of each worker in the information about the scores.", shape=("n_workers",)
+    )
     worker_counts_: Array = fitted(help="Comparisons, comparisons won by the left side, and ties of each worker.")
     common_lean_: float = fitted(help="Common lean to the left side, in logits.")
     common_tie_: float = fitted(help="Common utility of a tie.")
     precision_: dict[str, float] = fitted(help="Estimated prior precision of every kind of effect.")
-    covariate_coefficients_: Array | None = fitted(help="Coefficient of each covariate; None without covariates.")
+    covariate_coefficients_: Array | None = fitted(
+        help="Coefficient of each covariate; None without covariates.", shape=("n_covariates",)
+    )
     task_id_index_: pd.Index | None = fitted(help="Task ids; None without effects of tasks.")
-    task_tie_: Array | None = fitted(help="Additional utility of a tie on each task; None without effects of tasks.")
-    cell_: NDArray[np.int64] | None = fitted(help="Combinations item x n_tasks + task with a deviation, sorted.")
-    task_score_: Array | None = fitted(help="Deviation of the score in each of these combinations.")
+    task_tie_: Array | None = fitted(
+        help="Additional utility of a tie on each task; None without effects of tasks.",
+        shape=("n_task_ids",),
+        finite=True,
+    )
+    cell_: NDArray[np.int64] | None = fitted(
+        help="Combinations item x n_tasks + task with a deviation, sorted.",
+        shape=("n_cells",),
+        codes="n_items * n_task_ids",
+    )
+    task_score_: Array | None = fitted(
+        help="Deviation of the score in each of these combinations.", shape=("n_cells",), finite=True
+    )
     log_posterior_: float = fitted(help="Log-likelihood plus log-prior.")
     n_iter_: int = fitted(help="Number of iterations of the last optimisation.")
     converged_: bool = fitted(help="Whether the last optimisation converged.")

@@ -29,7 +29,7 @@ class WinRate(PairwiseAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("david1988method",)
 
-    win_rate_: Array = fitted(help="Share of won comparisons of each item, (n_items,).")
+    win_rate_: Array = fitted(help="Share of won comparisons of each item.", shape=("n_items",))
     tie_share_: float = fitted(help="Share of ties.")
 
     def _score_items(self, comparisons: Comparisons, X: Any) -> tuple[Array, Array | None]:

@@ -14,6 +14,7 @@ import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Missing
+from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.vocabulary import as_exact_ids, find_missing
 from wisecrowd.errors import InputError
 from wisecrowd.io.compressed_files import open_input
@@ -129,7 +130,7 @@ class RowStream:
                     _check_no_missing(is_missing[role], role, first, describe_rows)
         if "weight" in columns:
             weight = columns["weight"].to_numpy()
-            is_invalid = ~(np.isfinite(weight) & (weight > 0))
+            is_invalid = ~are_weights(weight)
             if self.missing == "drop":
                 is_invalid &= ~is_missing["weight"]
             _check_weights(is_invalid, first, describe_rows)
@@ -188,7 +189,7 @@ def _check_weights(is_invalid: NDArray[np.bool_], first: int, describe_rows: Cal
     rows = np.flatnonzero(is_invalid)
     if rows.size:
         raise InputError(
-            f"{rows.size:,} of the first {first + len(is_invalid):,} weights are not finite and positive "
+            f"{rows.size:,} of the first {first + len(is_invalid):,} weights do not lie {WEIGHT_RANGE} "
             f"({describe_rows(rows.tolist())}); drop votes that should not count"
         )
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from wisecrowd.data.arrow_tables import as_table
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError
@@ -145,7 +146,7 @@ def _check_rows(votes: VoteTable, options: ReadOptions, findings: list[Finding])
             )
     if "weight" in table.column_names:
         weight = table["weight"].to_numpy()
-        rows = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+        rows = np.flatnonzero(~are_weights(weight))
         if rows.size:
             findings.append(
                 Finding(
@@ -153,7 +154,7 @@ def _check_rows(votes: VoteTable, options: ReadOptions, findings: list[Finding])
                     severity="error",
                     count=rows.size,
                     examples=tuple(votes.locate_rows(rows[:3].tolist())[1]),
-                    message=f"{count_noun(rows.size, 'weight')} not finite and positive "
+                    message=f"{count_noun(rows.size, 'weight')} not {WEIGHT_RANGE} "
                     f"({votes.describe_rows(rows.tolist())})",
                     fix="Leave out votes that should not count.",
                 )
