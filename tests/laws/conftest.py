@@ -1,4 +1,4 @@
-"""Fixtures that check a method against a law."""
+"""Fixtures that check a method against a law, with shared fits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wisecrowd.base.method import Method
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import MissingExtra
 
-#: Laws about fits themselves, which each of them makes anew.
+#: Laws about repeated fits, which therefore share none.
 LAWS_OF_FITS = {"input_is_unchanged", "same_seed_same_bits"}
 #: Law that makes its own crowds, the same for every crowd that it is given.
 LAW_WITHOUT_CROWD = "degenerate_crowds_are_handled"
@@ -29,7 +29,7 @@ class SharedFits:
         """Return a function that fits each method once to each of these crowds, and always to any other crowd."""
 
         def fit_once(method: Method, crowd: Crowd, X: Any = None, **options: Any) -> Any:
-            if X is not None or not any(crowd is known for known in crowds):
+            if X is not None or not any(crowd is shared for shared in crowds):
                 return fit(method, crowd, X, **options)
             key = (type(method), str(method.get_params()), str(options), id(crowd))
             if key not in self._fits:
@@ -49,12 +49,12 @@ def obeys() -> Callable[..., None]:
     ) -> None:
         if law in method.breaks:
             pytest.skip(f"{method.name} breaks this law by design: {method.breaks[law]}")
-        known = list(crowds)
+        crowd_list = list(crowds)
         module = sys.modules[laws[law].__module__]
         with pytest.MonkeyPatch.context() as patch:
             if law not in LAWS_OF_FITS:
-                patch.setattr(module, "_fit", shared.wrap(vars(module)["_fit"], known))
-            for crowd in known[:1] if law == LAW_WITHOUT_CROWD else known:
+                patch.setattr(module, "_fit", shared.wrap(vars(module)["_fit"], crowd_list))
+            for crowd in crowd_list[:1] if law == LAW_WITHOUT_CROWD else crowd_list:
                 try:
                     laws[law](method, crowd)
                 except MissingExtra as missing:
