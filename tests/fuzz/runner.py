@@ -75,12 +75,15 @@ class Target:
         Function of that folder that reads the files. It raises one of ``refusals``, or nothing.
     refusals : tuple of type, default=(WisecrowdError,)
         Exceptions that are clear refusals.
+    max_seconds : float, default=10
+        Processor time of a case.
     """
 
     name: str
     prepare: Callable[[Path, np.random.Generator], str]
     run: Callable[[Path], object]
     refusals: tuple[type[BaseException], ...] = (WisecrowdError,)
+    max_seconds: float = MAX_SECONDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +202,7 @@ def run_case(target: Target, folder: Path, seed: int, case: int) -> Outcome:
             f"{peak / 2**30:.1f} GB; {message}"[:MAX_MESSAGE_CHARACTERS],
             place or target.name,
         )
-    if kind in (OK, REFUSED) and seconds > MAX_SECONDS:
+    if kind in (OK, REFUSED) and seconds > target.max_seconds:
         kind, message, place = HANG, f"{seconds:.0f} s; {message}"[:MAX_MESSAGE_CHARACTERS], place or target.name
     message = message[:MAX_MESSAGE_CHARACTERS]
     return Outcome(target.name, case, kind, change, message, place, details, round(seconds, 3), peak)
@@ -297,11 +300,11 @@ class _Worker:
             return time.monotonic()  # not Linux: time on the clock
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def is_late(self) -> bool:
+    def is_late(self, max_seconds: float) -> bool:
         # Preparing the files counts here and not in the outcome, so there is some leeway.
         return (
-            self.processor_seconds() - self.started_processor > MAX_SECONDS + 5
-            or time.monotonic() - self.started > MAX_WALL_SECONDS
+            self.processor_seconds() - self.started_processor > max_seconds + 5
+            or time.monotonic() - self.started > MAX_WALL_SECONDS / MAX_SECONDS * max_seconds
         )
 
     def can_continue(self, outcome: Outcome) -> bool:
@@ -342,7 +345,7 @@ def run_cases(
     Outcome
         Outcomes in the order in which they finish.
     """
-    names = [target.name for target in load_targets(module)]
+    targets = load_targets(module)
     queue = iter(cases)
     with tempfile.TemporaryDirectory(prefix="wisecrowd-fuzz-") as temporary:
         folder, workers, n_started = Path(temporary), list[_Worker](), 0
@@ -358,7 +361,7 @@ def run_cases(
                     return
                 wait([worker.pipe for worker in workers] + [worker.process.sentinel for worker in workers], timeout=0.5)
                 for worker in list(workers):
-                    outcome = _receive(worker, names)
+                    outcome = _receive(worker, targets)
                     if outcome is None:
                         continue
                     case_folder = folder / str(outcome.case)
@@ -378,10 +381,11 @@ def run_cases(
                 worker.stop()
 
 
-def _receive(worker: _Worker, names: Sequence[str]) -> Outcome | None:
+def _receive(worker: _Worker, targets: Sequence[Target]) -> Outcome | None:
     """Return the outcome of a worker's case if it ended, was killed or takes too long."""
     assert worker.case is not None
-    name = names[worker.case % len(names)]
+    target = targets[worker.case % len(targets)]
+    name = target.name
     try:
         if worker.pipe.poll():
             outcome: Outcome = worker.pipe.recv()
@@ -392,7 +396,7 @@ def _receive(worker: _Worker, names: Sequence[str]) -> Outcome | None:
         code = worker.process.exitcode
         reason = signal.Signals(-code).name if code and code < 0 else f"exit code {code}"
         return _from_log(worker, name, SIGNAL, f"the process ended: {reason}")
-    if worker.is_late():
+    if worker.is_late(target.max_seconds):
         seconds = worker.processor_seconds() - worker.started_processor
         message = f"{seconds:.0f} s of processor time, {time.monotonic() - worker.started:.0f} s on the clock"
         with contextlib.suppress(ProcessLookupError):
@@ -415,12 +419,18 @@ def _keep_case(keep: Path, folder: Path, outcome: Outcome, module: str, seed: in
     target = keep / f"{seed}-{outcome.case}-{outcome.target}"
     shutil.rmtree(target, ignore_errors=True)
     if folder.is_dir():
-        shutil.copytree(folder, target / "files", symlinks=True)
+        shutil.copytree(folder, target / "files", symlinks=True, ignore=_list_special_files)
     target.mkdir(parents=True, exist_ok=True)
     description = dataclasses.asdict(outcome) | {"replay": f"python -m {module} --seed {seed} --case {outcome.case}"}
     details = description.pop("details")
     (target / "outcome.json").write_text(json.dumps(description, indent=1), encoding="utf-8", errors="backslashreplace")
     (target / "traceback.txt").write_text(details, encoding="utf-8", errors="backslashreplace")
+
+
+def _list_special_files(folder: str, names: list[str]) -> list[str]:
+    """Return pipes and sockets, which cannot be copied."""
+    paths = {name: Path(folder) / name for name in names}
+    return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
 # ---------------------------------------------------------------------- summary
