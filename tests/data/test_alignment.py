@@ -74,3 +74,16 @@ def test_an_array_of_features_only_where_order_is_known() -> None:
 def test_bad_features(features: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         align_features(features, CROWD)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(1e308, "too large"), (-1.1e100, "too large"), (np.nan, "not finite"), (np.inf, "not finite")],
+)
+def test_features_that_no_method_can_use_are_refused(value: float, message: str) -> None:
+    features = np.ones((6, 2))
+    features[2, 1] = value
+    with pytest.raises(InputError, match=f"features of 1 tasks are {message}"):
+        align_features(features, CROWD)
+    features[2, 1] = 1e100
+    assert align_features(features, CROWD).max() == 1e100

@@ -22,7 +22,7 @@ from wisecrowd.base.fields import (
     method_class,
 )
 from wisecrowd.base.method import Method
-from wisecrowd.data.alignment import align_feature_rows, as_float_features, order_by_task
+from wisecrowd.data.alignment import align_feature_rows, as_float_features, find_invalid_features, order_by_task
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import DataWarning, InputError, UsageError, preview
@@ -271,11 +271,12 @@ class Learner(Method):
             raise InputError(
                 f"X must have rows of {' x '.join(map(str, shape))} features, as in training; got an array of shape {rows.shape}"
             )
-        is_bad = ~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
-        if is_bad.any():
+        problem = find_invalid_features(rows)
+        if problem is not None:
+            is_bad, adjective, advice = problem
             raise InputError(
-                f"the features of {is_bad.sum():,} rows are not finite, for example row {preview(np.flatnonzero(is_bad))}; "
-                "impute them first"
+                f"the features of {is_bad.sum():,} rows are {adjective}, for example row {preview(np.flatnonzero(is_bad))}; "
+                f"{advice}"
             )
         return rows
 

@@ -33,8 +33,13 @@ from wisecrowd.utils.notebook import render_html
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-#: Cells of the largest dense array of confusion matrices, workers x classes x classes (2 GB of float64).
-MAX_DENSE_CELLS = 2**28
+#: Cells of the largest dense array of confusion matrices, workers x classes x classes. With gradients and
+#: moments, a network needs 16 bytes for each.
+MAX_DENSE_CELLS = 2**26
+#: Cells of a table of tasks or pairs by classes, up to which a class may have fewer than `MIN_VOTES_PER_CLASS` votes (128 MB).
+MAX_SPARSE_CELLS = 2**24
+#: Mean number of votes of a class, below which the labels are probably no classes but texts or numbers.
+MIN_VOTES_PER_CLASS = 5
 
 #: Accepted types of a parameter by its annotation, and their description in an error message.
 _PARAMETER_TYPES: dict[str, tuple[Any, str]] = {
@@ -42,6 +47,54 @@ _PARAMETER_TYPES: dict[str, tuple[Any, str]] = {
     "float": (int | float | np.number, "a number"),
     "float | None": (int | float | np.number | None, "a number or None"),
 }
+
+
+def check_matrices(n_matrices: int, n_classes: int, title: str) -> None:
+    """Raise an error if dense matrices of classes x classes are too large.
+
+    Parameters
+    ----------
+    n_matrices : int
+        Number of matrices.
+    n_classes : int
+        Number of classes.
+    title : str
+        Name of the method that needs them.
+
+    Raises
+    ------
+    InputError
+        If they have more than `MAX_DENSE_CELLS` cells.
+
+    Examples
+    --------
+    >>> check_matrices(5, 100_000, "TLLC")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: TLLC needs 5 matrices of 100,000 x 100,000 classes, which do not fit in memory; ...
+    """
+    if n_matrices * n_classes**2 > MAX_DENSE_CELLS:
+        raise InputError(
+            f"{title} needs {n_matrices:,} {'matrix' if n_matrices == 1 else 'matrices'} of {n_classes:,} x {n_classes:,} classes, "
+            "which do not fit in memory; merge rare classes, or use a method without such matrices, such as dawid-skene"
+        )
+
+
+def _check_class_count(votes: AnyCrowd) -> None:
+    """Raise an error if most classes have hardly any votes and the tables by class would be large.
+
+    A small file can make tables of tasks or pairs by classes as large as the square of its votes.
+    """
+    n_classes = votes.n_classes
+    if votes.n_votes >= MIN_VOTES_PER_CLASS * n_classes:
+        return
+    n_rows = max(votes.n_tasks, len(votes.pairs))
+    if n_rows * n_classes > MAX_SPARSE_CELLS:
+        raise InputError(
+            f"there are {n_classes:,} classes for {votes.n_votes:,} votes, fewer than {MIN_VOTES_PER_CLASS} votes per class, and "
+            f"tables of {n_rows:,} rows by class would fill the memory. If the labels are numbers, read them with numeric=True "
+            "(--numeric); if they are free text, code them first; otherwise merge rare classes"
+        )
 
 
 @method_class
@@ -253,7 +306,8 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         Raises
         ------
         InputError
-            If the method does not take votes of this answer type, if worker ids are missing, or if there are no votes.
+            If the method does not take votes of this answer type, if worker ids are missing, if there are no votes, or if there
+            are too many classes for its tables.
         UsageError
             If the votes are in shards and ``allow_shards`` is False.
         """
@@ -267,7 +321,14 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
             )
         if votes.n_votes == 0:
             raise InputError(f"{title} needs votes, and this crowd has none")
+        if votes.classes is not None:
+            _check_class_count(votes)
+            check_matrices(self._count_matrices(votes), votes.n_classes, title)
         return votes
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        """Return the number of dense matrices of classes x classes that a fit needs at the same time."""
+        return 0
 
     def _start_fit(self, votes: AnyCrowd) -> None:
         """Store the vocabularies, and delete results of a previous fit that are computed on access."""

@@ -15,6 +15,9 @@ from wisecrowd.data.types import AnyCrowd, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import InputError, preview
 
+#: Largest absolute value of a feature. Squares of larger ones, and sums of them, are no longer finite.
+MAX_FEATURE = 1e100
+
 
 def as_truth_series(truth: TruthLike, crowd: AnyCrowd | None = None) -> pd.Series:
     """Convert truth in any supported form to a Series by task.
@@ -131,7 +134,7 @@ def align_features(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If a task has no features, or a feature is not a finite number.
+        If a task has no features, or a feature is not a number between -1e100 and 1e100.
 
     Examples
     --------
@@ -140,13 +143,41 @@ def align_features(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float64]:
     [[1.0], [2.0]]
     """
     rows = as_float_features(order_by_task(features, crowd))
-    is_invalid = np.logical_not(np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
-    if is_invalid.any():
+    problem = find_invalid_features(rows)
+    if problem is not None:
+        is_invalid, adjective, advice = problem
         raise InputError(
-            f"features of {is_invalid.sum():,} tasks are not finite, for example {preview(crowd.tasks[is_invalid])}; "
-            "impute them first"
+            f"features of {is_invalid.sum():,} tasks are {adjective}, for example {preview(crowd.tasks[is_invalid])}; {advice}"
         )
     return rows
+
+
+def find_invalid_features(rows: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str, str] | None:
+    """Find rows of features that no method can use.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, ...)
+        Features.
+
+    Returns
+    -------
+    tuple or None
+        Whether each row is invalid, an adjective for the rows, and advice. None if all rows are valid.
+
+    Examples
+    --------
+    >>> find_invalid_features(np.array([[1.0], [1e308]]))
+    (array([False,  True]), 'too large', 'scale them to between -1e+100 and 1e+100')
+    """
+    axes = tuple(range(1, rows.ndim))
+    is_infinite: NDArray[np.bool_] = np.asarray(np.logical_not(np.isfinite(rows)).any(axis=axes))
+    if is_infinite.any():
+        return is_infinite, "not finite", "impute them first"
+    is_too_large: NDArray[np.bool_] = np.asarray(np.greater(np.abs(rows), MAX_FEATURE).any(axis=axes))
+    if is_too_large.any():
+        return is_too_large, "too large", f"scale them to between {-MAX_FEATURE:g} and {MAX_FEATURE:g}"
+    return None
 
 
 def align_feature_rows(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float64]:

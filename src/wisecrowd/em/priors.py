@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.method import check_matrices
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.utils.slices import slice_rows
 
@@ -278,6 +279,11 @@ def estimate_crowd_confusion(
     ndarray of shape (n_classes, n_classes)
         Confusion matrix [true, given].
 
+    Raises
+    ------
+    InputError
+        If there are too many classes for the matrix.
+
     Examples
     --------
     >>> pairs = Pairs(np.array([0, 1]), np.array([0, 1]), np.empty(0, dtype=np.int32), 2)
@@ -285,6 +291,7 @@ def estimate_crowd_confusion(
     [[0.75, 0.25], [0.5, 0.5]]
     """
     n_classes = tally.shape[1]
+    check_matrices(1, n_classes, "shrinkage toward the crowd")
     total = np.full((n_classes, n_classes), smoothing) + diagonal * np.eye(n_classes)  # [given, true] until the end
     np.add.at(total, pairs.label, tally)
     return np.ascontiguousarray((total / total.sum(axis=0)).T)

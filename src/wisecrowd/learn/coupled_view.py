@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em.classifier_prior import e_step
 from wisecrowd.em.initialization import apply_gold, compute_vote_shares
 from wisecrowd.em.priors import estimate_crowd_prior, shrink_to_crowd
@@ -83,6 +84,9 @@ class CoupledView(DeepLearner):
         super()._check_parameters(crowd)
         if not self.beta >= 0 or (self.warmup is not None and self.warmup < 0):
             raise UsageError(f"beta and warmup must not be negative; got {self.beta} and {self.warmup}")
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return 0
 
     def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
         return {}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes
@@ -101,6 +102,9 @@ class DoctorNet(DeepLearner):
                 "head_l2 must not be negative, committee and weight_epochs must be 1 or more, and weight_learning_rate "
                 f"positive; got {self.head_l2}, {self.committee}, {self.weight_epochs} and {self.weight_learning_rate}"
             )
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return 0
 
     def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
         torch, n_workers = import_torch(), sizes.n_workers

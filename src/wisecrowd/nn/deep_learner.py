@@ -16,7 +16,7 @@ from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.base.learner import Learner
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
-from wisecrowd.data.types import FeaturesLike
+from wisecrowd.data.types import AnyCrowd, FeaturesLike
 from wisecrowd.em.priors import CrowdPrior
 from wisecrowd.em.shrinkage import count_shrinkage_votes, shrink_label_probs
 from wisecrowd.errors import UsageError, check_choice
@@ -188,6 +188,10 @@ class DeepLearner(Learner):
         return shrink_pair_label_probs(pairs, tally, prior)
 
     # ------------------------------------------------------------------ fitting
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        """Return the number of confusion matrices: one per worker, or one per vote of a batch."""
+        return max(votes.n_workers, self.batch_size * votes.n_votes // max(votes.n_tasks, 1))
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check_parameters(crowd)

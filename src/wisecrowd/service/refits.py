@@ -253,7 +253,8 @@ def _calibrate_posterior(
     workers = WorkerDiagnosis(crowd, fitted)
     tempered_posterior, exponent = compute_belief(workers, exponent=calibration.exponent)
     for task, label in gold.items():
-        tempered_posterior[task] = np.eye(crowd.n_classes)[label]
+        tempered_posterior[task] = 0
+        tempered_posterior[task, label] = 1
     tempering = PosteriorTempering(
         prior=fitted.posterior_[crowd.votes_per_task > 0].mean(axis=0), confusion=workers.confusion,
         strength=workers.prior_strength, exponent=exponent, tally=workers.tally,

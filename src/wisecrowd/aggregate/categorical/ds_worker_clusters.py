@@ -13,6 +13,7 @@ from scipy.special import softmax, xlogy
 
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.pairs import Pairs
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.loop import Statistics
 from wisecrowd.engines.base import Engine
@@ -103,6 +104,9 @@ class DSWorkerClusters(ConfusionEM):
         total = membership.sum(axis=1, keepdims=True)
         uniform = np.full_like(membership, 1 / self.n_clusters)
         return tally, np.divide(membership, total, out=uniform, where=total > 0)
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return self.n_clusters
 
     def _estimate_clusters(self, table: NDArray[Any], pairs: Pairs) -> _WorkerClusters:
         """Estimate shares and confusion matrices of the clusters from tally and memberships."""

@@ -72,7 +72,9 @@ class FastDS(ConfusionEM):
     def _decide(self, posterior: NDArray[Any]) -> NDArray[Any]:
         """Return 1 for the most probable class of each task, split between tied classes."""
         if self.ties == "first":
-            return np.eye(posterior.shape[1], dtype=posterior.dtype)[posterior.argmax(axis=1)]
+            decision = np.zeros_like(posterior)
+            decision[np.arange(len(posterior)), posterior.argmax(axis=1)] = 1
+            return decision
         # Class by class: numpy reduces short rows slowly.
         threshold = reduce(np.maximum, posterior.T) * (1 - TIE_TOLERANCE)
         decision = (posterior >= threshold[:, None]).astype(posterior.dtype)

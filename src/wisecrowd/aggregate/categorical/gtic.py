@@ -74,7 +74,8 @@ class GTIC(Aggregator):
         majority = _mark_highest(posterior)
         gold_tasks = np.flatnonzero(gold >= 0) if gold is not None else np.empty(0, dtype=np.intp)
         if gold is not None:
-            majority[gold_tasks] = np.eye(crowd.n_classes)[gold[gold_tasks]]
+            majority[gold_tasks] = 0
+            majority[gold_tasks, gold[gold_tasks]] = 1
         members = _mark_highest(-distance)
         closeness = -distance[:, _match_clusters(members.T @ majority[np.ix_(voted, chosen)])]
         share = np.exp(closeness - closeness.max(axis=1, keepdims=True))

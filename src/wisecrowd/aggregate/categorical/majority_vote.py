@@ -75,6 +75,7 @@ class MajorityVote(Aggregator):
         if self.ties != "split":
             rng = np.random.default_rng(self.random_state)
             preference = best * (rng.random(shares.shape) + 1 if self.ties == "random" else 1.0)
-            best[tied] = np.eye(shares.shape[1], dtype=bool)[preference[tied].argmax(axis=1)]
+            best[tied] = False
+            best[np.flatnonzero(tied), preference[tied].argmax(axis=1)] = True
         hard = best / best.sum(axis=1, keepdims=True)
         return np.where(tied[:, None], hard, shares) if self.soft else hard

@@ -16,6 +16,7 @@ from wisecrowd.complete.tllc._confident_tasks import select_confident_tasks
 from wisecrowd.complete.tllc._random_keys import compute_task_keys, compute_voter_keys, draw_uniform
 from wisecrowd.complete.tllc._siamese_networks import GROUP_FLOATS, NetworkVotes, StackedNetworks, train_networks
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.errors import DataWarning, UsageError, check_choice
 from wisecrowd.nn.backend import import_torch, limit_threads
 from wisecrowd.nn.seeding import fork_random_state, select_device
@@ -170,6 +171,9 @@ class TLLC(Completer):
                 raise UsageError(f"{name} must be a positive number; got {getattr(self, name)!r}")
         if not 0 <= self.smoothing < np.inf:
             raise UsageError(f"smoothing must be 0 or more; got {self.smoothing!r}")
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return votes.n_workers
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None

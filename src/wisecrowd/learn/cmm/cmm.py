@@ -17,7 +17,7 @@ from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.alignment import align_features
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.data.types import CrowdLike, FeaturesLike
+from wisecrowd.data.types import AnyCrowd, CrowdLike, FeaturesLike
 from wisecrowd.em.divergence import confusion_divergence
 from wisecrowd.em.incremental import recode_classes
 from wisecrowd.errors import DataWarning, InputError, UsageError, check_choice
@@ -128,6 +128,9 @@ class CMM(Learner):
     trace_: NDArray[np.float64] = fitted(help="Objective after every iteration of the best start.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations of the best start.")
     converged_: bool = fitted(help="Whether the best start converged.")
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return self.n_groups if isinstance(self.n_groups, int) else 1
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check_parameters(crowd)

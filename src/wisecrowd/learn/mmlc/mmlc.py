@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.types import FeaturesLike
+from wisecrowd.data.types import AnyCrowd, FeaturesLike
 from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.learn.mmlc._centres import Centre, compute_centre, compute_centre_weights
 from wisecrowd.nn.backend import import_torch
@@ -166,6 +166,9 @@ class MMLC(DeepLearner):
             hidden=self.hidden, dropout=0.0, make_worker_parameters=self._make_worker_parameters,
             initialize=self._initialize_parameters, has_head=False,
         )  # fmt: skip
+
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return 0
 
     def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
         torch, expert_sizes = import_torch(), self._sizes

@@ -178,6 +178,9 @@ class Panel(ConfusionEM):
         self.group_, self.group_names_ = encode_groups(self.groups, crowd)
         self.is_person_ = align_kinds(self.kinds, crowd).eq(PERSON).to_numpy(dtype=bool)
 
+    def _count_matrices(self, votes: AnyCrowd) -> int:
+        return 1 if self.groups is None else max(1, pd.Series(self.groups, dtype=object).nunique())
+
     def _start_fit(self, votes: AnyCrowd) -> None:
         super()._start_fit(votes)
         for name in OPTIONAL_ATTRIBUTES:
