@@ -8,6 +8,7 @@ from wisecrowd.utils.text import (
     count_noun,
     describe_selection,
     escape_control_characters,
+    escape_lookalikes,
     format_number,
     format_percent,
     shorten,
@@ -42,3 +43,21 @@ def test_text_formatting() -> None:
 )
 def test_nouns_have_a_singular_and_a_plural(n: int, noun: str, text: str) -> None:
     assert count_noun(n, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("plain", "plain"),
+        ("caf\u00e9", "caf\u00e9"),
+        ("cafe\u0301", "cafe\\u0301"),
+        ("a\u00a0b\u200bc", "a\\xa0b\\u200bc"),
+        ("\u212b", "\\u212b"),
+        ("\U0001f600", "\U0001f600"),
+        ("\u110b\u1161", "\\u110b\\u1161"),
+        ("\ud800", "\\ud800"),
+        (7, "7"),
+    ],
+)
+def test_lookalikes_are_escaped(text: object, escaped: str) -> None:
+    assert escape_lookalikes(text) == escaped

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wisecrowd.data.alignment import MAX_FEATURE
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import FeaturesLike
 from wisecrowd.data.vocabulary import as_id_index, match_id_type
@@ -24,6 +25,7 @@ from wisecrowd.io.tables.arrays import read_npz
 from wisecrowd.io.tables.columns import find_column
 from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
+from wisecrowd.utils.text import count_noun
 
 _LOG = logging.getLogger("wisecrowd.io")
 #: Names of the row numbers that pandas writes by default.
@@ -146,7 +148,21 @@ def read_features(
             )
         if features.rows[:1].size == 0:
             raise InputError("there are no features in it")
+        _check_range(features)
         return features
+
+
+def _check_range(features: Features) -> None:
+    """Raise an error if features are too large for any method. Missing features may be imputed."""
+    rows = features.rows.reshape(len(features.rows), -1)
+    is_large = (rows > MAX_FEATURE) | (rows < -MAX_FEATURE)
+    tasks = np.flatnonzero(is_large.any(axis=1))
+    if tasks.size:
+        value = float(rows[tasks[0]][is_large[tasks[0]]][0])
+        raise InputError(
+            f"features of {count_noun(tasks.size, 'task')} are too large, for example {value!r} of "
+            f"{preview(features.tasks[tasks[:1]])}; scale them to between {-MAX_FEATURE:g} and {MAX_FEATURE:g}"
+        )
 
 
 def _read_file(path: Path, task: str | None) -> Features:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 
 #: Longest id or label that is shown in full, in characters.
 MAX_NAME_CHARS = 80
@@ -43,6 +44,34 @@ def escape_control_characters(value: object, *, lines: bool = False) -> str:
 
 def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode()
+
+
+def escape_lookalikes(value: object) -> str:
+    r"""Return a text with characters escaped that are invisible or look like others.
+
+    Parameters
+    ----------
+    value : object
+        Value whose ``str`` is shown.
+
+    Returns
+    -------
+    str
+        Text in which different values look different.
+
+    Examples
+    --------
+    >>> escape_lookalikes("cafe\u0301"), escape_lookalikes("no\u00a0break"), escape_lookalikes("\uff21"), escape_lookalikes("猫")
+    ('cafe\\u0301', 'no\\xa0break', '\\uff21', '猫')
+    """
+    return "".join(char if char.isascii() or _is_distinct(char) else _escape(char) for char in str(value))
+
+
+def _is_distinct(char: str) -> bool:
+    """Return whether a character is visible, stands alone, and has no other form."""
+    is_mark_or_invisible = unicodedata.category(char)[0] in "MZC"
+    is_part_of_hangul = "\u1100" <= char <= "\u11ff"
+    return not (is_mark_or_invisible or is_part_of_hangul or unicodedata.normalize("NFKC", char) != char)
 
 
 def shorten(value: object, max_chars: int = MAX_NAME_CHARS, *, lines: bool = False) -> str:

@@ -109,3 +109,14 @@ class TestClasses:
 def test_line_breaks_in_ids() -> None:
     finding = check([*varied(3), (0, "d\nt1,ann", "x"), (1, "d\nt1,ann", "y")])["line-breaks"]
     assert finding.examples == ("d\nt1,ann",)
+
+
+def test_lookalikes_are_named_with_escapes() -> None:
+    labels = check([("t", "a", "caf\u00e9"), ("t", "b", "cafe\u0301")])["labels-look-alike"]
+    assert (labels.severity, labels.count) == ("warning", 2)
+    assert r"('cafe\u0301', 'café')" in labels.message
+    assert set(labels.examples) == {"caf\u00e9", "cafe\u0301"}
+    ids = check([("t1", "an\u00a0n", "x"), ("t\u200b1", "ann", "x")])["ids-look-alike"]
+    assert ids.count == 4
+    assert all(text in ids.message for text in (r"'t\u200b1'", "'t1'", r"'an\xa0n'", "'ann'"))
+    assert "labels-look-alike" not in check(varied(4))

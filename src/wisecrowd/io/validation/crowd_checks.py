@@ -15,8 +15,8 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import preview
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.validation.findings import Finding, Severity
-from wisecrowd.io.validation.similar_ids import find_similar_ids
-from wisecrowd.utils.text import count_noun
+from wisecrowd.io.validation.similar_ids import find_lookalike_ids, find_similar_ids
+from wisecrowd.utils.text import count_noun, escape_lookalikes, shorten
 
 #: Votes from which a habit of a worker shows, and votes that a class needs to be learnt.
 MIN_VOTES = 5
@@ -59,6 +59,8 @@ def check_crowd(crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = F
     yield from _check_tasks(crowd)
     yield from _check_similar_ids("labels-differ-by-case-or-space", "label", [crowd.classes])
     yield from _check_similar_ids("ids-differ-by-case-or-space", "id", [crowd.tasks, crowd.workers])
+    yield from _check_lookalike_ids("labels-look-alike", "label", [crowd.classes])
+    yield from _check_lookalike_ids("ids-look-alike", "id", [crowd.tasks, crowd.workers])
     yield from _check_line_breaks([crowd.tasks, crowd.workers, crowd.classes])
     if crowd.classes is not None:
         yield from _check_classes(crowd, crowd.classes, classes_listed)
@@ -262,6 +264,22 @@ def _check_similar_ids(name: str, noun: str, indexes: list[pd.Index | None]) -> 
             message=f"{count_noun(len(similar), noun)} differ only by case or space, and count as different "
             f"({preview(similar)})",
             fix="If they mean the same, unify them, for example by df[column].str.strip().str.lower().",
+        )
+
+
+def _check_lookalike_ids(name: str, noun: str, indexes: list[pd.Index | None]) -> Iterator[Finding]:
+    similar = [text for index in indexes if index is not None for text in find_lookalike_ids(index)]
+    if similar:
+        listed = ", ".join(f"'{shorten(escape_lookalikes(text))}'" for text in similar[:4]) + ", …" * (len(similar) > 4)
+        yield Finding(
+            name=name,
+            severity="warning",
+            count=len(similar),
+            examples=tuple(similar[:3]),
+            message=f"{count_noun(len(similar), noun)} look alike and differ only by Unicode form or invisible characters, but "
+            f"count as different ({listed})",
+            fix='If they mean the same, unify them, for example by df[column].str.normalize("NFKC"), and remove zero-width '
+            "spaces.",
         )
 
 
