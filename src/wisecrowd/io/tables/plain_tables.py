@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,13 +61,9 @@ def read_delimited_names(path: Path, separator: str) -> list[str]:
     InputError
         If the file is not delimited text.
     """
-    read_head_lines(path)  # reports files that are not text
     try:
-        with open_input(path) as stream:
-            reader = arrow_csv.open_csv(stream, _READ_OPTIONS, parse_options=_parse_options(separator))
-            names: list[str] = reader.schema.names
-            return names
-    except pa.ArrowInvalid as error:
+        return next(row for row in csv.reader(read_head_lines(path), delimiter=separator) if row)
+    except (csv.Error, StopIteration) as error:
         raise _not_delimited(separator, error) from None
 
 
