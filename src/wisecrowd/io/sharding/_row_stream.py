@@ -89,6 +89,8 @@ class RowStream:
         self.schema = pa.schema([*types.items(), ("row", pa.int64())])
         self.n_rows, self.n_votes, self.is_weighted, self.has_integer_tasks = first_row, 0, False, True
         self.failure: BaseException | None = None
+        # DuckDB reads in threads of its own, which do not know the limits that the caller chose.
+        self.context = contextvars.copy_context()
 
     def open_reader(self) -> pa.RecordBatchReader:
         """Return the batches as an Arrow reader.
@@ -98,7 +100,7 @@ class RowStream:
         pyarrow.RecordBatchReader
             Reader that can be used once.
         """
-        return pa.RecordBatchReader.from_batches(self.schema, _keep_context(self._iter_batches()))
+        return pa.RecordBatchReader.from_batches(self.schema, self._iter_batches())
 
     def _iter_batches(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -106,10 +108,13 @@ class RowStream:
                 file_start = self.n_rows
                 iter_file = _iter_parquet if file.separator is None else _iter_text
                 with prefix_errors(file.path):
-                    for batch in iter_file(file, self.threads):
-                        yield self._prepare_batch(file, batch, file_start)
+                    batches = iter_file(file, self.threads)
+                    while (batch := self.context.run(next, batches, None)) is not None:
+                        yield self.context.run(self._prepare_batch, file, batch, file_start)
                         if self.report is not None:
                             self.report(self, number)
+        except GeneratorExit:  # DuckDB stopped reading, for another reason
+            raise
         except BaseException as error:
             self.failure = error
             raise
@@ -160,17 +165,6 @@ class RowStream:
                 else InputError(f"the {role} column cannot be read as {kind}, as in another file: {error}")
             ) from None
         return column
-
-
-def _keep_context(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches in the context of the caller. DuckDB reads in threads that do not know the limits of the caller."""
-    context = contextvars.copy_context()
-
-    def iterate() -> Iterator[pa.RecordBatch]:
-        while (batch := context.run(next, batches, None)) is not None:
-            yield batch
-
-    return iterate()
 
 
 def _check_no_missing(
