@@ -149,7 +149,7 @@ class TestRefusals:
 
     def test_weights_must_be_positive(self) -> None:
         frame = {"task": ["a"], "worker": ["b"], "label": [1], "weight": [-1.0]}
-        with pytest.raises(InputError, match="positive"):
+        with pytest.raises(InputError, match="weights must lie between"):
             Crowd.from_frame(frame, weight="weight")
 
     def test_codes_must_lie_in_their_vocabulary(self) -> None:
