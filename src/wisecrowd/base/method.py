@@ -220,8 +220,8 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         """Return the parameters and, after a fit, the first labels, for notebooks."""
         if "posterior_" not in vars(self):
             return render_html(repr(self))
-        confidence = pd.Series(self.posterior_.max(axis=1), index=self.labels_.index, name="confidence")
-        return render_html(repr(self), pd.concat([self.labels_, confidence], axis=1))
+        posterior = pd.Series(self.posterior_.max(axis=1), index=self.labels_.index, name="posterior")
+        return render_html(repr(self), pd.concat([self.labels_, posterior], axis=1))
 
     def __repr__(self) -> str:
         changed = [
@@ -477,7 +477,7 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         [2]
         """
         self._check_fitted("tally_")
-        stream = self._get_posterior_stream()
+        stream = self.posterior_stream
         if stream is None:
             self._check_fitted("posterior_")
             yield self.proba_
@@ -486,7 +486,7 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
             yield pd.DataFrame(posterior, index=tasks.rename("task"), columns=self.classes_.rename("class"))
 
     def write_labels(self, path: str | os.PathLike[str], *, proba: bool = False) -> None:
-        """Write task, label and confidence to a Parquet file, shard by shard.
+        """Write task, label and its posterior to a Parquet file, shard by shard.
 
         Parameters
         ----------
@@ -503,9 +503,10 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         >>> path = tempfile.mkdtemp() + "/labels.parquet"
         >>> fitted.write_labels(path)
         >>> pd.read_parquet(path).to_dict("records")[0]
-        {'task': 't1', 'label': 'cat', 'confidence': 1.0}
+        {'task': 't1', 'label': 'cat', 'posterior': 1.0}
         """
-        write_labels(self.posterior_tables(), path, proba=proba)
+        parts = ((table, table.to_numpy().max(axis=1)) for table in self.posterior_tables())
+        write_labels(parts, path, proba=proba, column="posterior")
 
     def save(self, folder: str | Path) -> None:
         """Write parameters and fitted attributes to a folder of arrays, tables and JSON.
@@ -545,7 +546,7 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
 
         def __getattr__(self, name: str) -> Any:
             # Called for attributes that are not set; of a crowd in shards, these two would fill the memory.
-            if name in ("posterior_", "task_index_") and (stream := self._get_posterior_stream()) is not None:
+            if name in ("posterior_", "task_index_") and (stream := self.posterior_stream) is not None:
                 return stream.concatenate() if name == "posterior_" else stream.crowd.tasks
             # A property of the class gets here if it needs an attribute that is not set.
             if hasattr(type(self), name) or any(field.name == name for field in fitted_fields(self)):
@@ -554,13 +555,14 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _get_posterior_stream(self) -> PosteriorStream | None:
-        """Return the posteriors of a crowd in shards, set by `Aggregator._set_fitted_from_engine`; None in memory."""
+    @property
+    def posterior_stream(self) -> PosteriorStream | None:
+        """Posteriors of a crowd in shards, computed shard by shard; None for a crowd in memory."""
         return vars(self).get("_posterior_stream")
 
     def _mean_posterior(self) -> NDArray[np.float64]:
         """Return the mean of the posterior over all tasks."""
-        stream = self._get_posterior_stream()
+        stream = self.posterior_stream
         if stream is None:
             return cast("NDArray[np.float64]", self.posterior_.mean(axis=0))
         return cast("NDArray[np.float64]", sum(posterior.sum(axis=0) for _, posterior in stream) / stream.crowd.n_tasks)

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.sharded import MAX_COLLECTED_CELLS, Shard, ShardedCrowd
-from wisecrowd.engines import ChunkFunction, engine_for
+from wisecrowd.engines import Chunk, ChunkFunction, engine_for
 from wisecrowd.engines.base import GoldByShard
 from wisecrowd.errors import UsageError
 from wisecrowd.utils.files import atomic_path
@@ -67,6 +67,40 @@ class PosteriorStream:
             for info, posterior in zip(self.crowd.shard_infos, posteriors, strict=True):
                 yield Shard(self.crowd, info).tasks, posterior
 
+    def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
+        """Yield ``function(chunk, posterior, *shared)`` of every shard, in the order of tasks.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk, the posterior of its tasks and the shared parameters.
+        *shared : object
+            Parameters.
+
+        Yields
+        ------
+        object
+        """
+        with closing(engine_for(self.engine, self.crowd, self.gold, n_jobs=self.n_jobs)) as engine:
+            yield from engine.map(apply_to_posterior, self.posterior_function, self.shared, function, shared)
+
+    def sum(self, function: ChunkFunction, *shared: Any) -> Any:
+        """Return the sum of ``function(chunk, posterior, *shared)`` over all shards.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk, the posterior of its tasks and the shared parameters.
+        *shared : object
+            Parameters.
+
+        Returns
+        -------
+        number, ndarray or tuple of them
+        """
+        with closing(engine_for(self.engine, self.crowd, self.gold, n_jobs=self.n_jobs)) as engine:
+            return engine.sum(apply_to_posterior, self.posterior_function, self.shared, function, shared)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "engine": "local"}
 
@@ -90,17 +124,55 @@ class PosteriorStream:
         return np.concatenate([posterior for _, posterior in self])
 
 
-def write_labels(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], *, proba: bool = False) -> None:
-    """Write labels and confidence to a Parquet file, atomically.
+def apply_to_posterior(
+    chunk: Chunk,
+    posterior_function: ChunkFunction,
+    posterior_shared: tuple[Any, ...],
+    function: ChunkFunction,
+    shared: tuple[Any, ...],
+) -> Any:
+    """Chunk function: apply a function to a chunk and the posterior that another chunk function computes.
 
     Parameters
     ----------
-    tables : iterable of DataFrame
-        Posteriors with tasks as index and classes as columns.
+    chunk : Chunk
+        Tasks with their votes.
+    posterior_function : callable
+        Chunk function that returns the posterior.
+    posterior_shared : tuple
+        Its parameters.
+    function : callable
+        Function of the chunk, its posterior and ``shared``.
+    shared : tuple
+        Parameters.
+
+    Returns
+    -------
+    object
+        Result of ``function``.
+    """
+    return function(chunk, posterior_function(chunk, *posterior_shared), *shared)
+
+
+def write_labels(
+    parts: Iterable[tuple[pd.DataFrame, NDArray[Any]]],
+    path: str | os.PathLike[str],
+    *,
+    proba: bool = False,
+    column: str = "confidence",
+) -> None:
+    """Write labels with their probability to a Parquet file, atomically.
+
+    Parameters
+    ----------
+    parts : iterable of (DataFrame, ndarray)
+        Posterior with tasks as index and classes as columns, and the probability that each label is right.
     path : path-like
         File that ends in ".parquet" or ".pq".
     proba : bool, default False
         Write the probability of every class as well, in columns ``p_CLASS``.
+    column : str, default "confidence"
+        Name of the column of these probabilities.
 
     Raises
     ------
@@ -112,7 +184,7 @@ def write_labels(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], *
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/labels.parquet"
     >>> table = pd.DataFrame({"cat": [0.9, 0.2], "dog": [0.1, 0.8]}, index=pd.Index(["t1", "t2"], name="task"))
-    >>> write_labels([table], path)
+    >>> write_labels([(table, np.array([0.8, 0.7]))], path)
     >>> pd.read_parquet(path)["label"].tolist()
     ['cat', 'dog']
     """
@@ -126,10 +198,10 @@ def write_labels(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], *
     with atomic_path(path) as partial:
         writer = None
         try:
-            for table in tables:
+            for table, right_probs in parts:
                 posterior = table.to_numpy()
                 best = posterior.argmax(axis=1)
-                columns = {"task": table.index, "label": table.columns[best], "confidence": posterior.max(axis=1)}
+                columns = {"task": table.index, "label": table.columns[best], column: right_probs}
                 if proba:
                     columns |= {f"p_{name}": posterior[:, code] for code, name in enumerate(table.columns)}
                 rows = pa.table({name: pa.array(values) for name, values in columns.items()})

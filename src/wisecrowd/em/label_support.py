@@ -1,0 +1,467 @@
+"""Support of labels by the votes: the two figures per task that a calibrated confidence rests on.
+
+A posterior says how probable a label is if the model is right. Real workers share errors that no model of independent workers
+sees, so the posterior is overconfident. Two figures predict better how often labels are right:
+
+- *evidence*: the log-odds of the label by the votes on its task, where the confusion matrices of the workers are estimated
+  from all *other* tasks and shrunk towards that of the crowd, so that a vote is not judged by itself;
+- *agreement*: the share of the votes for the label, in which a vote counts by the accuracy of its worker, shrunk towards the
+  accuracy of such workers. Where good workers disagree, the task is difficult.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.em.priors import CrowdPrior, estimate_crowd_prior
+from wisecrowd.utils.slices import MAX_CELLS
+
+Array = NDArray[np.float64]
+Codes = NDArray[Any]
+
+#: Smallest probability of a vote; a vote that looks impossible must not outweigh all others.
+MIN_LABEL_PROB = 1e-9
+#: Accuracy of workers whose votes cannot be compared with others, a typical value of public crowds.
+DEFAULT_ACCURACY = 0.7
+#: Range of the mean accuracy of workers; at its ends the spread between workers could not be estimated.
+ACCURACY_RANGE = (0.01, 0.99)
+#: Range of the variance between workers, as a share of the variance of single votes.
+SPREAD_RANGE = (1e-4, 0.9)
+#: Prior weight of a class that nobody has voted for yet.
+NEW_CLASS_PRIOR = 1e-6
+#: Smallest advantage over chance, and smallest error rate, in the weight of a vote.
+MIN_ADVANTAGE = MIN_ERROR = 0.02
+#: Smallest lead of a label over the next class, and largest power, when probabilities are flattened.
+MIN_LEAD, MAX_POWER = 0.05, 1e3
+#: Number of bisection steps for the power.
+POWER_STEPS = 60
+#: Number of pseudo-votes with the mean accuracy in the agreement on a task.
+AGREEMENT_PSEUDO_VOTES = 2.0
+#: Range of the agreement before the logit.
+AGREEMENT_RANGE = (0.01, 0.995)
+
+
+class LabelSupport(NamedTuple):
+    """Support of the labels of some tasks.
+
+    Attributes
+    ----------
+    label : ndarray of int of shape (n_tasks,)
+        Most probable class.
+    log_odds : ndarray of shape (n_tasks,)
+        Log-odds of the label by the votes.
+    agreement : ndarray of shape (n_tasks,)
+        Logit of the share of votes for the label.
+    n_votes : ndarray of int of shape (n_tasks,)
+        Number of votes. Tasks without votes have no support.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1), ("t2", "bob", 0)])
+    >>> posterior = crowd.vote_counts / 2
+    >>> support = VoteModel.from_posterior(crowd, posterior).measure(crowd, posterior)
+    >>> bool(support.log_odds[0] > support.log_odds[1]), bool(support.agreement[0] > support.agreement[1])
+    (True, True)
+    """
+
+    label: Codes
+    log_odds: Array
+    agreement: Array
+    n_votes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VoteBlock:
+    """Some tasks with all their votes, in the order of the tasks.
+
+    Attributes
+    ----------
+    count : ndarray of int of shape (n_tasks,)
+        Number of votes of each task.
+    position : ndarray of int of shape (n_votes,)
+        Task of each vote.
+    worker, label : ndarray of int of shape (n_votes,)
+        Worker and label of each vote.
+    pair : ndarray of int of shape (n_votes,)
+        Row of the tally; −1 for a pair that it does not have.
+    weight : ndarray of shape (n_votes,)
+        Weight of each vote.
+    posterior : ndarray of shape (n_tasks, n_classes)
+        Posterior that the votes entered the tally with.
+    is_counted : ndarray of bool of shape (n_votes,) or None
+        Whether the tally contains the vote; None if it contains all.
+    """
+
+    count: NDArray[np.int64]
+    position: NDArray[np.int64]
+    worker: Codes
+    label: Codes
+    pair: Codes
+    weight: Array
+    posterior: Array
+    is_counted: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VoteModel:
+    """Model of the votes of a crowd, from sums over all votes.
+
+    Attributes
+    ----------
+    class_prior : ndarray of shape (n_classes,)
+        Share of each class.
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts by pair and class.
+    total : ndarray of shape (n_workers, n_classes)
+        Expected counts by worker and class.
+    crowd_prior : CrowdPrior
+        Confusion matrix of the crowd, and its strength in pseudo-votes.
+    vote_weight : ndarray of shape (n_workers,)
+        Weight of a worker's vote in the agreement.
+    accuracy : float
+        Mean accuracy of the workers, by weight of their votes.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(9) for worker in "abc"])
+    >>> bool(np.ptp(VoteModel.from_posterior(crowd, crowd.vote_counts / 3).vote_weight) < 1e-9)
+    True
+    """
+
+    class_prior: Array
+    tally: Array
+    total: Array
+    crowd_prior: CrowdPrior
+    vote_weight: Array
+    accuracy: float
+
+    @classmethod
+    def from_posterior(cls, crowd: Crowd, posterior: NDArray[Any]) -> VoteModel:
+        """Estimate the model of a crowd in memory.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior of the tasks by any method.
+
+        Returns
+        -------
+        VoteModel
+        """
+        from wisecrowd import kernels
+
+        posterior = np.asarray(posterior, dtype=np.float64)
+        class_counts = posterior[crowd.votes_per_task > 0].sum(axis=0)
+        model = cls.from_sums(class_counts, kernels.tally(crowd.layout, posterior), crowd.pairs)
+        return model.weigh_workers(*model.sum_right_votes(crowd, posterior))
+
+    @classmethod
+    def from_sums(cls, class_counts: NDArray[Any], tally: NDArray[Any], pairs: Pairs) -> VoteModel:
+        """Return a model in which all votes have the same weight.
+
+        Parameters
+        ----------
+        class_counts : ndarray of shape (n_classes,)
+            Expected number of tasks of each class.
+        tally : ndarray of shape (n_pairs, n_classes)
+            Expected counts by pair and class.
+        pairs : Pairs
+            Worker and label of each row.
+
+        Returns
+        -------
+        VoteModel
+        """
+        tally = np.asarray(tally, dtype=np.float64)
+        counts = np.asarray(class_counts, dtype=np.float64)
+        return cls(
+            class_prior=counts / max(counts.sum(), 1e-300),
+            tally=tally,
+            total=pairs.sum_by_worker(tally),
+            crowd_prior=estimate_crowd_prior(tally, pairs),
+            vote_weight=np.ones(pairs.n_workers),
+            accuracy=DEFAULT_ACCURACY,
+        )
+
+    def sum_right_votes(self, crowd: Crowd, posterior: NDArray[Any]) -> tuple[Array, Array, Array]:
+        """Sum the probability that votes are right, by worker; the sums of parts of a crowd add up.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes, all or those on some tasks.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior of these tasks.
+
+        Returns
+        -------
+        right : ndarray of shape (n_workers,)
+            Expected number of right votes on tasks with further votes.
+        compared : ndarray of shape (n_workers,)
+            Number of votes on such tasks.
+        n_votes : ndarray of shape (n_workers,)
+            Number of votes.
+        """
+        right, compared, n_votes = np.zeros((3, len(self.vote_weight)))
+        for block in _iter_blocks(crowd, posterior):
+            probs = _softmax(self._class_log_probs(block))
+            is_compared = (block.count > 1)[block.position] * block.weight
+            for sums, values in (
+                (right, is_compared * probs[block.position, block.label]), (compared, is_compared), (n_votes, block.weight),
+            ):  # fmt: skip
+                sums += np.bincount(block.worker, values, minlength=len(sums))
+        return right, compared, n_votes
+
+    def weigh_workers(self, right: Array, compared: Array, n_votes: Array) -> VoteModel:
+        """Return the model with weights of votes by the accuracy of the workers.
+
+        Accuracies are shrunk towards their mean, by the spread that the method of moments finds. The weight of a vote is the
+        advantage of its worker over chance divided by the error rate.
+
+        Parameters
+        ----------
+        right, compared, n_votes : ndarray of shape (n_workers,)
+            Result of `sum_right_votes` for all votes.
+
+        Returns
+        -------
+        VoteModel
+        """
+        n_classes = len(self.class_prior)
+        n_compared = compared.sum()
+        mean = float(np.clip(right.sum() / n_compared, *ACCURACY_RANGE)) if n_compared else DEFAULT_ACCURACY
+        vote_variance = mean * (1 - mean)
+        has_several = compared >= 2
+        n, n_right = compared[has_several], right[has_several]
+        excess = ((n_right / np.maximum(n, 1e-300) - mean) ** 2 * n).sum() - vote_variance * len(n)
+        spread = np.clip(excess / max((n - 1).sum(), 1.0) / vote_variance, *SPREAD_RANGE)
+        pseudo_votes = 1 / spread - 1
+        accuracy = (right + pseudo_votes * mean) / (compared + pseudo_votes)
+        weight = np.maximum(accuracy - 1 / max(n_classes, 2), MIN_ADVANTAGE) / np.maximum(1 - accuracy, MIN_ERROR)
+        total = float(weight @ n_votes)
+        weighted_accuracy = float((weight * accuracy) @ n_votes / total) if total else mean
+        return replace(self, vote_weight=weight, accuracy=weighted_accuracy)
+
+    def add_classes(self, n_classes: int) -> VoteModel:
+        """Return the model with classes that nobody has voted for yet.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes, at least that of the model.
+
+        Returns
+        -------
+        VoteModel
+        """
+        n_new = n_classes - len(self.class_prior)
+        if n_new == 0:
+            return self
+        prior = np.pad(self.class_prior, (0, n_new), constant_values=NEW_CLASS_PRIOR)
+        confusion = np.pad(self.crowd_prior.confusion, (0, n_new), constant_values=1 / n_classes)
+        return replace(
+            self, class_prior=prior / prior.sum(), tally=np.pad(self.tally, ((0, 0), (0, n_new))),
+            total=np.pad(self.total, ((0, 0), (0, n_new))), crowd_prior=self.crowd_prior._replace(confusion=confusion),
+        )  # fmt: skip
+
+    def add_workers(self, n_workers: int) -> VoteModel:
+        """Return the model with workers that have no votes yet; their votes have the median weight.
+
+        Parameters
+        ----------
+        n_workers : int
+            Number of workers; a smaller number than that of the model has no effect.
+
+        Returns
+        -------
+        VoteModel
+        """
+        n_new = n_workers - len(self.vote_weight)
+        if n_new <= 0:
+            return self
+        weight = float(np.median(self.vote_weight)) if len(self.vote_weight) else 1.0
+        return replace(
+            self, total=np.pad(self.total, ((0, n_new), (0, 0))),
+            vote_weight=np.pad(self.vote_weight, (0, n_new), constant_values=weight),
+        )  # fmt: skip
+
+    def measure(self, crowd: Crowd, posterior: NDArray[Any], *, by_votes: bool = False) -> LabelSupport:
+        """Measure the support of the labels.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes, all or those on some tasks.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior of these tasks; its maximum is the label.
+        by_votes : bool, default=False
+            Take the most probable class by the votes as label. The posterior of gold tasks is their truth, so this is the label
+            that they would have without it.
+
+        Returns
+        -------
+        LabelSupport
+        """
+        supports = [self.measure_block(block, by_votes=by_votes)[0] for block in _iter_blocks(crowd, posterior)]
+        return LabelSupport(*(np.concatenate(columns) for columns in zip(*supports, strict=True)))
+
+    def measure_block(self, block: VoteBlock, *, by_votes: bool = False) -> tuple[LabelSupport, Array]:
+        """Measure the support of the labels of a block of tasks.
+
+        Parameters
+        ----------
+        block : VoteBlock
+            Tasks with all their votes.
+        by_votes : bool, default=False
+            Take the most probable class by the votes as label, whatever the posterior is.
+
+        Returns
+        -------
+        support : LabelSupport
+            Support of the most probable labels.
+        class_log_probs : ndarray of shape (n_tasks, n_classes)
+            Log-probability of the classes by the votes, not normalised.
+        """
+        log_probs = self._class_log_probs(block)
+        label = (log_probs if by_votes else block.posterior).argmax(axis=1)
+        return LabelSupport(
+            label, _compute_log_odds(log_probs, label), self._agreement(block, label), block.count
+        ), log_probs
+
+    def _agreement(self, block: VoteBlock, label: Codes) -> Array:
+        """Return the logit of the shrunk share of votes for the labels, by weight of the workers."""
+        weight = self.vote_weight[block.worker] * block.weight
+        n_tasks = len(block.count)
+        for_label = np.bincount(block.position, weight * (block.label == label[block.position]), minlength=n_tasks)
+        total = np.bincount(block.position, weight, minlength=n_tasks)
+        squares = np.bincount(block.position, weight * weight, minlength=n_tasks)
+        # A sum of weights is worth (Σw)² / Σw² votes of equal weight.
+        n_effective = np.divide(total**2, squares, out=np.zeros(n_tasks), where=squares > 0)
+        share = np.divide(for_label, total, out=np.zeros(n_tasks), where=total > 0)
+        shrunk = (share * n_effective + AGREEMENT_PSEUDO_VOTES * self.accuracy) / (n_effective + AGREEMENT_PSEUDO_VOTES)
+        shrunk = np.clip(shrunk, *AGREEMENT_RANGE)
+        return np.asarray(np.log(shrunk / (1 - shrunk)))
+
+    def _class_log_probs(self, block: VoteBlock) -> Array:
+        """Return the log-probability of the classes of the tasks, not normalised.
+
+        The tally of a vote's pair contains the posterior of its own task, which is subtracted.
+        """
+        own = block.posterior[block.position] * block.weight[:, None]
+        if block.is_counted is not None:
+            own[~block.is_counted] = 0.0
+        confusion, strength = self.crowd_prior
+        label_probs = np.maximum(_take_rows(self.tally, block.pair) - own, 0.0) + strength * confusion.T[block.label]
+        label_probs /= np.maximum(_take_rows(self.total, block.worker) - own, 0.0) + strength
+        label_log_probs = np.log(np.maximum(label_probs, MIN_LABEL_PROB))
+        log_probs = np.tile(np.log(np.maximum(self.class_prior, 1e-300)), (len(block.count), 1))
+        has_votes = np.flatnonzero(block.count)
+        if len(has_votes):
+            starts = (np.cumsum(block.count) - block.count)[has_votes]
+            log_probs[has_votes] += np.add.reduceat(label_log_probs * block.weight[:, None], starts, axis=0)
+        return log_probs
+
+
+def temper_to_confidence(class_log_probs: Array, label: Codes, confidence: Array) -> Array:
+    """Flatten class probabilities so that the probability of each label is its confidence.
+
+    The probabilities of a task are raised to the power that gives its label the confidence. A label that is not the most
+    probable class is first raised just above it.
+
+    Parameters
+    ----------
+    class_log_probs : ndarray of shape (n_tasks, n_classes)
+        Log-probability of the classes, not normalised.
+    label : ndarray of int of shape (n_tasks,)
+        Label of each task.
+    confidence : ndarray of shape (n_tasks,)
+        Probability that the label is right. Values below chance count as chance.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_classes)
+
+    Examples
+    --------
+    >>> temper_to_confidence(np.log([[0.9, 0.06, 0.04]]), np.array([0]), np.array([0.6])).round(3).tolist()
+    [[0.6, 0.215, 0.185]]
+    """
+    rows, n_classes = np.arange(len(label)), class_log_probs.shape[1]
+    if n_classes == 1:
+        return np.ones_like(class_log_probs)
+    gap = class_log_probs - class_log_probs.max(axis=1, keepdims=True)
+    gap[rows, label] = -np.inf
+    gap -= gap.max(axis=1, keepdims=True)
+    lead = class_log_probs[rows, label] - np.where(
+        np.arange(n_classes) == label[:, None], -np.inf, class_log_probs
+    ).max(axis=1)
+    gap -= np.maximum(lead, MIN_LEAD)[:, None]  # log-probability of the other classes relative to the label
+    target = np.clip(confidence, (1 + 1e-9) / n_classes, 1 - 1e-12)
+    low, high = np.zeros(len(label)), np.full(len(label), MAX_POWER)
+    for _ in range(POWER_STEPS):
+        power = (low + high) / 2
+        is_sure = 1 / (1 + np.exp(power[:, None] * gap).sum(axis=1)) > target
+        low, high = np.where(is_sure, low, power), np.where(is_sure, power, high)
+    others = np.exp(((low + high) / 2)[:, None] * gap)
+    # The bisection ends with an error that this removes: the other classes share exactly the rest.
+    others *= ((1 - target) / np.maximum(others.sum(axis=1), 1e-300))[:, None]
+    others[rows, label] = target
+    return others
+
+
+def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[VoteBlock]:
+    """Yield the votes in blocks of tasks whose tables fit in memory; at least one block."""
+    offset, pairs = crowd.offset, crowd.pairs
+    max_votes = max(MAX_CELLS // max(crowd.n_classes, 1), 1)
+    start = 0
+    while True:
+        stop = max(int(np.searchsorted(offset, offset[start] + max_votes, side="right")) - 1, start + 1)
+        stop = min(stop, crowd.n_tasks)
+        rows = slice(int(offset[start]), int(offset[stop]))
+        pair = pairs.vote_pairs[rows]
+        yield VoteBlock(
+            count=np.diff(offset[start : stop + 1]),
+            position=crowd.task[rows].astype(np.int64) - start,
+            worker=pairs.worker[pair],
+            label=pairs.label[pair],
+            pair=pair,
+            weight=np.asarray(crowd.weight[rows], dtype=np.float64),
+            posterior=np.asarray(posterior[start:stop], dtype=np.float64),
+        )
+        start = stop
+        if start >= crowd.n_tasks:
+            return
+
+
+def _take_rows(table: Array, rows: Codes) -> Array:
+    """Return rows of a table, with zeros for negative row numbers."""
+    taken = table[rows] if len(table) else np.zeros((len(rows), table.shape[1]))
+    if len(rows) and rows.min() < 0:
+        taken[rows < 0] = 0.0
+    return taken
+
+
+def _compute_log_odds(class_log_probs: Array, label: Codes) -> Array:
+    """Return the log-odds of the labels against all other classes."""
+    rows = np.arange(len(label))
+    own = class_log_probs[rows, label]
+    others = class_log_probs.copy()
+    others[rows, label] = -np.inf
+    peak = others.max(axis=1, initial=-1e300)
+    total = np.exp(others - peak[:, None]).sum(axis=1)
+    return np.asarray(own - peak - np.log(np.maximum(total, 1e-300)))
+
+
+def _softmax(log_probs: Array) -> Array:
+    probs = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
+    probs /= probs.sum(axis=1, keepdims=True)
+    return np.asarray(probs)
