@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import match_id_type
-from wisecrowd.em.label_support import VoteModel
+from wisecrowd.em.label_support import SupportModel
 from wisecrowd.errors import ignore_fit_warnings
 from wisecrowd.evaluate.accuracy import SHIFTS, SLOPES, ConfidencePrior, CrowdCalibration, grid_log_likelihood
 from wisecrowd.io.datasets import Dataset, load_dataset
@@ -66,6 +66,8 @@ MAX_VOTES = 1_000_000
 FAMILY_WEIGHT, RIDGE = 100.0, 1.0
 #: Degrees of freedom of the shift between crowds. Fixed: 24 families cannot determine the tails.
 DEGREES_OF_FREEDOM = 4.0
+#: Scale of log slopes to which the fit is weakly drawn.
+TYPICAL_SLOPE_SCALE = 0.3
 #: Candidates of the standard deviation between classes.
 CLASS_SCALES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 #: Smallest number of gold tasks of a class in its likelihood.
@@ -147,13 +149,13 @@ def take_part(dataset: Dataset, share: int, seed: int = 0) -> LabelledCrowd:
     """
     crowd, truth = dataset.crowd, dataset.truth
     assert truth is not None
-    assert crowd.classes is not None
     position = crowd.tasks.get_indexer(match_id_type(truth.index, crowd.tasks))
     if crowd.n_votes > MAX_VOTES:
         crowd = crowd[np.unique(position[position >= 0])]
         position = crowd.tasks.get_indexer(match_id_type(truth.index, crowd.tasks))
     if share < 100:
         crowd = crowd.take(np.random.default_rng([seed, share]).random(crowd.n_votes) < share / 100)
+    assert crowd.classes is not None
     codes = crowd.classes.get_indexer(match_id_type(pd.Index(truth.to_numpy()), crowd.classes))
     true_class = np.full(crowd.n_tasks, -1)
     true_class[position[position >= 0]] = np.where(codes < 0, -2, codes)[position >= 0]
@@ -181,7 +183,8 @@ def measure_part(name: str, part: LabelledCrowd, share: int, method: str = METHO
     kind: Any = find(method)
     with ignore_fit_warnings():
         posterior = np.asarray(kind().fit(part.crowd).posterior_)
-    support = VoteModel.from_posterior(part.crowd, posterior).measure(part.crowd, posterior)
+    model, inferred = SupportModel.fit(part.crowd, posterior)
+    support = model.second.measure(part.crowd, inferred, posterior.argmax(axis=1))
     gold = (part.truth != -1) & (support.n_votes > 0)
     features = np.column_stack([np.arcsinh(support.log_odds), support.agreement])
     return GoldPart(
@@ -233,13 +236,15 @@ def fit_prior(parts: Iterable[GoldPart]) -> ConfidencePrior:
     for family in dict.fromkeys(part.family for part in parts):
         others = _fit_coefficients([part for part in parts if part.family != family])
         heldout_scores += [(part, others[0] + part.features @ others[1:]) for part in parts if part.family == family]
-    intercept, evidence, agreement = _fit_coefficients(parts).tolist()
-    shift_mean, shift_scale, slope_scale = _fit_spread(heldout_scores)
+    # Complete crowds differ more than sparse parts of them, in which the luck of few votes dominates.
+    shift_scale, slope_scale = _fit_spread([pair for pair in heldout_scores if pair[0].share == max(SHARES)])
+    slope, shift = _fit_centre(heldout_scores, shift_scale, slope_scale)
+    intercept, evidence, agreement = (slope * _fit_coefficients(parts)).tolist()
     prior = ConfidencePrior(
-        intercept=intercept, evidence=evidence, agreement=agreement, shift_mean=shift_mean, shift_scale=shift_scale,
+        intercept=intercept + shift, evidence=evidence, agreement=agreement, shift_scale=shift_scale,
         degrees_of_freedom=DEGREES_OF_FREEDOM, slope_scale=slope_scale, class_scale=CLASS_SCALES[0],
     )  # fmt: skip
-    return _fit_class_scale(prior, heldout_scores)
+    return _fit_class_scale(prior, [(part, slope * score + shift) for part, score in heldout_scores])
 
 
 def _fit_coefficients(parts: Sequence[GoldPart]) -> Array:
@@ -268,8 +273,8 @@ def _fit_coefficients(parts: Sequence[GoldPart]) -> Array:
     return np.array([coefficients[0] - slopes @ mean, *slopes])
 
 
-def _fit_spread(scores: Sequence[tuple[GoldPart, Array]]) -> tuple[float, float, float]:
-    """Return centre and scale of the shift and the scale of log slopes, by marginal likelihood."""
+def _fit_spread(scores: Sequence[tuple[GoldPart, Array]]) -> tuple[float, float]:
+    """Return the scale of the shift and that of log slopes, by marginal likelihood."""
     from scipy.optimize import minimize
     from scipy.special import logsumexp
 
@@ -282,18 +287,47 @@ def _fit_spread(scores: Sequence[tuple[GoldPart, Array]]) -> tuple[float, float,
     table = np.stack(likelihoods)
 
     def loss(parameters: Array) -> float:
-        mean, log_shift, log_slope = parameters
-        shift = (SHIFTS - mean) / np.exp(log_shift)
-        log_prior = -0.5 * (DEGREES_OF_FREEDOM + 1) * np.log1p(shift**2 / DEGREES_OF_FREEDOM)
-        log_prior = log_prior - 0.5 * (np.log(SLOPES) / np.exp(log_slope))[:, None] ** 2
+        log_slope, shift, log_shift_scale, log_slope_scale = parameters
+        z = (SHIFTS - shift) / np.exp(log_shift_scale)
+        log_prior = -0.5 * (DEGREES_OF_FREEDOM + 1) * np.log1p(z**2 / DEGREES_OF_FREEDOM)
+        log_prior = log_prior - 0.5 * ((np.log(SLOPES) - log_slope) / np.exp(log_slope_scale))[:, None] ** 2
         log_prior -= logsumexp(log_prior)
-        # A weak prior keeps the slope scale finite.
-        return -float(weight @ logsumexp(table + log_prior, axis=(1, 2))) + 0.5 * (log_slope - np.log(0.3)) ** 2
+        # A weak prior keeps the scale of slopes away from zero and infinity.
+        penalty = 0.5 * (log_slope_scale - np.log(TYPICAL_SLOPE_SCALE)) ** 2
+        return penalty - float(weight @ logsumexp(table + log_prior, axis=(1, 2)))
 
-    result = minimize(
-        loss, [0.0, np.log(0.6), np.log(0.3)], method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4}
-    )
-    return float(result.x[0]), float(np.exp(result.x[1])), float(np.exp(result.x[2]))
+    start = [0.0, 0.0, np.log(0.6), np.log(TYPICAL_SLOPE_SCALE)]
+    result = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4, "maxiter": 2_000})
+    return float(np.exp(result.x[2])), float(np.exp(result.x[3]))
+
+
+def _fit_centre(
+    scores: Sequence[tuple[GoldPart, Array]], shift_scale: float, slope_scale: float
+) -> tuple[float, float]:
+    """Return slope and shift with which the confidence, the mean over crowds, has the smallest log loss.
+
+    The mean of probabilities over a spread of shifts is nearer to one half than that of the median shift. The slope makes up
+    for it.
+    """
+    from scipy.optimize import minimize
+
+    n_parts = pd.Series([part.family for part, _ in scores]).value_counts()
+    prior = ConfidencePrior(
+        intercept=0.0, evidence=1.0, agreement=1.0, shift_scale=shift_scale, degrees_of_freedom=DEGREES_OF_FREEDOM,
+        slope_scale=slope_scale, class_scale=1.0,
+    )  # fmt: skip
+    calibration = CrowdCalibration.from_outcomes(prior)
+
+    def loss(parameters: Array) -> float:
+        total = 0.0
+        for part, score in scores:
+            p = np.clip(calibration.confidence(np.exp(parameters[0]) * score + parameters[1]), 1e-9, 1 - 1e-9)
+            losses = -np.where(part.right > 0, np.log(p), np.log1p(-p))
+            total += float(losses.mean()) / n_parts[part.family]
+        return total
+
+    result = minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6})
+    return float(np.exp(result.x[0])), float(result.x[1])
 
 
 def _fit_class_scale(prior: ConfidencePrior, scores: Sequence[tuple[GoldPart, Array]]) -> ConfidencePrior:

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd import kernels
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
+from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.priors import CrowdPrior, estimate_crowd_prior
 from wisecrowd.utils.slices import MAX_CELLS
 
@@ -65,8 +67,8 @@ class LabelSupport(NamedTuple):
     Examples
     --------
     >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1), ("t2", "bob", 0)])
-    >>> posterior = crowd.vote_counts / 2
-    >>> support = VoteModel.from_posterior(crowd, posterior).measure(crowd, posterior)
+    >>> model, posterior = SupportModel.fit(crowd, crowd.vote_counts / 2)
+    >>> support = model.second.measure(crowd, posterior, posterior.argmax(axis=1))
     >>> bool(support.log_odds[0] > support.log_odds[1]), bool(support.agreement[0] > support.agreement[1])
     (True, True)
     """
@@ -131,8 +133,8 @@ class VoteModel:
     Examples
     --------
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(9) for worker in "abc"])
-    >>> bool(np.ptp(VoteModel.from_posterior(crowd, crowd.vote_counts / 3).vote_weight) < 1e-9)
-    True
+    >>> VoteModel.from_sums(*sum_posterior(crowd, crowd.vote_counts / 3), crowd.pairs).class_prior.round(2).tolist()
+    [0.56, 0.44]
     """
 
     class_prior: Array
@@ -141,28 +143,6 @@ class VoteModel:
     crowd_prior: CrowdPrior
     vote_weight: Array
     accuracy: float
-
-    @classmethod
-    def from_posterior(cls, crowd: Crowd, posterior: NDArray[Any]) -> VoteModel:
-        """Estimate the model of a crowd in memory.
-
-        Parameters
-        ----------
-        crowd : Crowd
-            Votes.
-        posterior : ndarray of shape (n_tasks, n_classes)
-            Posterior of the tasks by any method.
-
-        Returns
-        -------
-        VoteModel
-        """
-        from wisecrowd import kernels
-
-        posterior = np.asarray(posterior, dtype=np.float64)
-        class_counts = posterior[crowd.votes_per_task > 0].sum(axis=0)
-        model = cls.from_sums(class_counts, kernels.tally(crowd.layout, posterior), crowd.pairs)
-        return model.weigh_workers(*model.sum_right_votes(crowd, posterior))
 
     @classmethod
     def from_sums(cls, class_counts: NDArray[Any], tally: NDArray[Any], pairs: Pairs) -> VoteModel:
@@ -294,45 +274,70 @@ class VoteModel:
             vote_weight=np.pad(self.vote_weight, (0, n_new), constant_values=weight),
         )  # fmt: skip
 
-    def measure(self, crowd: Crowd, posterior: NDArray[Any], *, by_votes: bool = False) -> LabelSupport:
-        """Measure the support of the labels.
+    def infer(self, crowd: Crowd, posterior: NDArray[Any], gold: Codes | None = None) -> Array:
+        """Infer the posterior of tasks by their votes, with parameters from all other tasks.
 
         Parameters
         ----------
         crowd : Crowd
             Votes, all or those on some tasks.
         posterior : ndarray of shape (n_tasks, n_classes)
-            Posterior of these tasks; its maximum is the label.
+            Posterior that the votes on these tasks entered the tally with.
+        gold : ndarray of int of shape (n_tasks,), default=None
+            True class of gold tasks, −1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
+        inferred = np.concatenate([_softmax(self._class_log_probs(block)) for block in _iter_blocks(crowd, posterior)])
+        return apply_gold(inferred, gold)
+
+    def measure(self, crowd: Crowd, posterior: NDArray[Any], label: Codes, *, by_votes: bool = False) -> LabelSupport:
+        """Measure the support of labels.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes, all or those on some tasks.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior that the votes on these tasks entered the tally with.
+        label : ndarray of int of shape (n_tasks,)
+            Label of each task.
         by_votes : bool, default=False
-            Take the most probable class by the votes as label. The posterior of gold tasks is their truth, so this is the label
-            that they would have without it.
+            Take the most probable class by the votes as label instead. The label of a gold task is its truth; this is the label
+            that it would have without it.
 
         Returns
         -------
         LabelSupport
         """
-        supports = [self.measure_block(block, by_votes=by_votes)[0] for block in _iter_blocks(crowd, posterior)]
+        supports, start = [], 0
+        for block in _iter_blocks(crowd, posterior):
+            stop = start + len(block.count)
+            supports.append(self.measure_block(block, None if by_votes else label[start:stop])[0])
+            start = stop
         return LabelSupport(*(np.concatenate(columns) for columns in zip(*supports, strict=True)))
 
-    def measure_block(self, block: VoteBlock, *, by_votes: bool = False) -> tuple[LabelSupport, Array]:
+    def measure_block(self, block: VoteBlock, label: Codes | None) -> tuple[LabelSupport, Array]:
         """Measure the support of the labels of a block of tasks.
 
         Parameters
         ----------
         block : VoteBlock
             Tasks with all their votes.
-        by_votes : bool, default=False
-            Take the most probable class by the votes as label, whatever the posterior is.
+        label : ndarray of int of shape (n_tasks,) or None
+            Label of each task; None for the most probable class by the votes.
 
         Returns
         -------
         support : LabelSupport
-            Support of the most probable labels.
+            Support of the labels.
         class_log_probs : ndarray of shape (n_tasks, n_classes)
             Log-probability of the classes by the votes, not normalised.
         """
         log_probs = self._class_log_probs(block)
-        label = (log_probs if by_votes else block.posterior).argmax(axis=1)
+        label = log_probs.argmax(axis=1) if label is None else label
         return LabelSupport(
             label, _compute_log_odds(log_probs, label), self._agreement(block, label), block.count
         ), log_probs
@@ -369,6 +374,99 @@ class VoteModel:
             starts = (np.cumsum(block.count) - block.count)[has_votes]
             log_probs[has_votes] += np.add.reduceat(label_log_probs * block.weight[:, None], starts, axis=0)
         return log_probs
+
+
+@dataclass(frozen=True, eq=False)
+class SupportModel:
+    """Two models of the votes, the first from the posterior of any method, the second from what the first infers.
+
+    The posterior of a method may be too sharp or too flat. The first model starts from its mean with the vote shares; the second
+    rests on the votes alone, so that the support of a label hardly depends on the method.
+
+    Attributes
+    ----------
+    first, second : VoteModel
+        Models of the votes.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(9) for worker in "abc"])
+    >>> model, posterior = SupportModel.fit(crowd, crowd.vote_counts / 3)
+    >>> bool(np.ptp(model.second.vote_weight) < 1e-9), posterior.shape
+    (True, (9, 2))
+    """
+
+    first: VoteModel
+    second: VoteModel
+
+    @classmethod
+    def fit(cls, crowd: Crowd, posterior: NDArray[Any], gold: Codes | None = None) -> tuple[SupportModel, Array]:
+        """Estimate the models of a crowd in memory.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior of the tasks by any method.
+        gold : ndarray of int of shape (n_tasks,), default=None
+            True class of gold tasks, −1 elsewhere.
+
+        Returns
+        -------
+        model : SupportModel
+        inferred : ndarray of shape (n_tasks, n_classes)
+            Posterior that the first model infers.
+        """
+        start = mix_with_votes(crowd, posterior, gold)
+        first = VoteModel.from_sums(*sum_posterior(crowd, start), crowd.pairs)
+        inferred = first.infer(crowd, start, gold)
+        second = VoteModel.from_sums(*sum_posterior(crowd, inferred), crowd.pairs)
+        return cls(first, second.weigh_workers(*second.sum_right_votes(crowd, inferred))), inferred
+
+
+def sum_posterior(crowd: Crowd, posterior: Array) -> tuple[Array, Array]:
+    """Sum a posterior over tasks and over votes; the sums of parts of a crowd add up.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes, all or those on some tasks.
+    posterior : ndarray of shape (n_tasks, n_classes)
+        Posterior of these tasks.
+
+    Returns
+    -------
+    class_counts : ndarray of shape (n_classes,)
+        Expected number of tasks of each class, among tasks with votes.
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts by pair and class.
+    """
+    return posterior[crowd.votes_per_task > 0].sum(axis=0), np.asarray(kernels.tally(crowd.layout, posterior))
+
+
+def mix_with_votes(crowd: Crowd, posterior: NDArray[Any], gold: Codes | None = None) -> Array:
+    """Return the mean of a posterior and the vote shares.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    posterior : ndarray of shape (n_tasks, n_classes)
+        Posterior of the tasks.
+    gold : ndarray of int of shape (n_tasks,), default=None
+        True class of gold tasks, −1 elsewhere.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_classes)
+    """
+    mixed = np.array(posterior, dtype=np.float64)
+    has_votes = crowd.votes_per_task > 0
+    counts = crowd.vote_counts[has_votes]
+    mixed[has_votes] += counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    mixed[has_votes] /= 2
+    return apply_gold(mixed, gold)
 
 
 def temper_to_confidence(class_log_probs: Array, label: Codes, confidence: Array) -> Array:

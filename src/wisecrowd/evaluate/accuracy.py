@@ -49,8 +49,8 @@ class ConfidencePrior:
         Coefficient of asinh(log-odds of the label).
     agreement : float
         Coefficient of the agreement.
-    shift_mean, shift_scale : float
-        Centre and scale of the shift b, which has a Student distribution.
+    shift_scale : float
+        Scale of the shift b, which has a Student distribution around zero.
     degrees_of_freedom : float
         Degrees of freedom of that distribution; a small number allows for unusual crowds.
     slope_scale : float
@@ -67,7 +67,6 @@ class ConfidencePrior:
     intercept: float
     evidence: float
     agreement: float
-    shift_mean: float
     shift_scale: float
     degrees_of_freedom: float
     slope_scale: float
@@ -321,7 +320,7 @@ def _right_probs(scores: Array) -> Array:
 
 def _log_prior(prior: ConfidencePrior) -> Array:
     """Return the log density of the prior on the grid, up to a constant."""
-    shift = (SHIFTS - prior.shift_mean) / prior.shift_scale
+    shift = SHIFTS / prior.shift_scale
     df = prior.degrees_of_freedom
     slope = np.log(SLOPES) / prior.slope_scale
     return np.asarray(-0.5 * slope[:, None] ** 2 - 0.5 * (df + 1) * np.log1p(shift**2 / df))

@@ -19,9 +19,8 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import Shard
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
-from wisecrowd.em.label_support import LabelSupport, VoteModel
+from wisecrowd.em.label_support import LabelSupport, SupportModel, VoteModel, mix_with_votes, sum_posterior
 from wisecrowd.engines import Chunk
-from wisecrowd.engines.base import tally_chunk
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.evaluate.accuracy import LEVEL, AccuracyEstimate, ConfidencePrior, CrowdCalibration
 
@@ -192,8 +191,8 @@ def estimate_confidence(
     votes = as_crowd(crowd)
     _check_fitted(fitted, votes)
     prior = ConfidencePrior.load() if prior is None else prior
-    support, score = score_labels(fitted, votes, prior)
     gold = np.full(votes.n_tasks, -1, dtype=np.int32) if truth is None else encode_truth(truth, votes)
+    support, score = score_labels(fitted, votes, prior, gold)
     checks = gold * 0 - 1 if checked is None else _encode_checks(checked, votes)
     outcomes = _collect_outcomes(support, score, checks, (checks != -1) & (gold < 0) & (support.n_votes > 0))
     if (gold >= 0).any():
@@ -210,7 +209,9 @@ def estimate_confidence(
     )  # fmt: skip
 
 
-def score_labels(fitted: Method, crowd: Crowd, prior: ConfidencePrior) -> tuple[LabelSupport, Array]:
+def score_labels(
+    fitted: Method, crowd: Crowd, prior: ConfidencePrior, gold: NDArray[Any] | None = None
+) -> tuple[LabelSupport, Array]:
     """Measure the support of labels and compute their scores.
 
     Parameters
@@ -221,6 +222,8 @@ def score_labels(fitted: Method, crowd: Crowd, prior: ConfidencePrior) -> tuple[
         Votes.
     prior : ConfidencePrior
         Coefficients.
+    gold : ndarray of int of shape (n_tasks,), default=None
+        True class of the tasks that ``fitted`` was fitted with, −1 elsewhere.
 
     Returns
     -------
@@ -228,7 +231,8 @@ def score_labels(fitted: Method, crowd: Crowd, prior: ConfidencePrior) -> tuple[
     score : ndarray of shape (n_tasks,)
     """
     posterior = np.asarray(fitted.posterior_)
-    support = VoteModel.from_posterior(crowd, posterior).measure(crowd, posterior)
+    model, inferred = SupportModel.fit(crowd, posterior, gold)
+    support = model.second.measure(crowd, inferred, posterior.argmax(axis=1))
     if _has_more_evidence(fitted):
         support = support._replace(log_odds=_posterior_log_odds(posterior))
     return support, prior.score(support)
@@ -286,8 +290,8 @@ def _infer_gold_outcomes(
     """Return the outcomes of gold tasks whose label was inferred without their own truth."""
     tasks = np.flatnonzero((gold >= 0) & (crowd.votes_per_task > 0))
     if not isinstance(fitted, Aggregator):  # training a network several times would take too long
-        model = VoteModel.from_posterior(crowd, fitted.posterior_)
-        return _infer_outcomes_by_votes(Chunk(crowd, gold), fitted.posterior_, model, prior)
+        model, inferred = SupportModel.fit(crowd, fitted.posterior_, gold)
+        return _judge_gold(model.second, crowd, inferred, gold, prior)
     folds = min(max(folds, 2), max(len(tasks), 1))
     part = np.random.default_rng(random_state).permutation(len(tasks)) % folds
     outcomes = []
@@ -298,16 +302,16 @@ def _infer_gold_outcomes(
         truth = pd.Series(fitted.classes_[gold[is_known]], index=crowd.tasks[is_known]) if is_known.any() else None
         with ignore_fit_warnings():
             refit = fitted.clone_unfitted().fit(crowd, X if fitted.uses_features else None, truth=truth)
-        outcomes.append(_collect_outcomes(*score_labels(refit, crowd, prior), gold, hidden))
+        support, score = score_labels(refit, crowd, prior, np.where(is_known, gold, -1))
+        outcomes.append(_collect_outcomes(support, score, gold, hidden))
     return pd.concat(outcomes, ignore_index=True)
 
 
-def _infer_outcomes_by_votes(
-    chunk: Chunk, posterior: NDArray[Any], model: VoteModel, prior: ConfidencePrior
+def _judge_gold(
+    model: VoteModel, crowd: Crowd, inferred: Array, gold: NDArray[Any], prior: ConfidencePrior
 ) -> pd.DataFrame:
-    """Chunk function: return the outcomes of gold tasks whose label is the most probable one by their votes."""
-    support = model.measure(chunk.crowd, posterior, by_votes=True)
-    gold = np.full(len(posterior), -1) if chunk.gold is None else chunk.gold
+    """Return the outcomes of gold tasks whose label is the most probable one by their votes."""
+    support = model.measure(crowd, inferred, gold, by_votes=True)
     return _collect_outcomes(support, prior.score(support), gold, (gold >= 0) & (support.n_votes > 0))
 
 
@@ -332,8 +336,9 @@ class ConfidencePart(NamedTuple):
 class ConfidenceStream:
     """Confidence of the labels of a crowd in shards, shard by shard.
 
-    The votes are read three times: for the model of the votes, for the accuracy of the workers, and for the confidence. Gold tasks
-    are labelled by their votes alone, with worker parameters from all other tasks, to find out how often labels are right.
+    The votes are read four times: for each of the two models of the votes, for the accuracy of the workers, and for the
+    confidence. Gold tasks are labelled by their votes alone, with worker parameters from all other tasks, to find out how often
+    labels are right.
 
     Parameters
     ----------
@@ -384,35 +389,53 @@ class ConfidenceStream:
             self._n_gold += int(is_gold.sum())
             yield ConfidencePart(pd.DataFrame(posterior, index=tasks.rename("task"), columns=self._classes), confidence)
 
-    def _calibrate(self) -> tuple[VoteModel, CrowdCalibration]:
+    def _calibrate(self) -> tuple[SupportModel, CrowdCalibration]:
         """Return the model of the votes and the calibration by gold tasks."""
         pairs = self._stream.crowd.pairs
-        class_counts, tally = self._stream.sum(_sum_posterior)
-        model = VoteModel.from_sums(class_counts, tally, pairs)
-        model = model.weigh_workers(*self._stream.sum(_sum_right_votes, model))
+        class_counts, tally = self._stream.sum(_sum_start)
+        first = VoteModel.from_sums(class_counts, tally, pairs)
+        class_counts, tally = self._stream.sum(_sum_inferred, first)
+        second = VoteModel.from_sums(class_counts, tally, pairs)
+        second = second.weigh_workers(*self._stream.sum(_sum_right_votes, first, second))
+        model = SupportModel(first, second)
         outcomes = pd.DataFrame({"score": [], "right": []})
         if self._stream.gold is not None:
-            outcomes = pd.concat(self._stream.map(_infer_outcomes_by_votes, model, self._prior), ignore_index=True)
+            outcomes = pd.concat(self._stream.map(_judge_chunk, model, self._prior), ignore_index=True)
         return model, CrowdCalibration.from_outcomes(self._prior, outcomes["score"], outcomes["right"])
 
 
-def _sum_posterior(chunk: Chunk, posterior: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Chunk function: return class counts and tally of a posterior."""
-    has_votes = chunk.crowd.votes_per_task > 0
-    return posterior[has_votes].sum(axis=0, dtype=np.float64), tally_chunk(
-        chunk, np.asarray(posterior, dtype=np.float64)
-    )
+def _sum_start(chunk: Chunk, posterior: NDArray[Any]) -> tuple[Array, Array]:
+    """Chunk function: return the sums from which the first model is estimated."""
+    return sum_posterior(chunk.crowd, mix_with_votes(chunk.crowd, posterior, chunk.gold))
 
 
-def _sum_right_votes(chunk: Chunk, posterior: NDArray[Any], model: VoteModel) -> tuple[Array, Array, Array]:
-    """Chunk function: return the sums of `VoteModel.sum_right_votes`."""
-    return model.sum_right_votes(chunk.crowd, posterior)
+def _infer(chunk: Chunk, posterior: NDArray[Any], first: VoteModel) -> Array:
+    """Return the posterior of a chunk's tasks that the first model infers."""
+    return first.infer(chunk.crowd, mix_with_votes(chunk.crowd, posterior, chunk.gold), chunk.gold)
+
+
+def _sum_inferred(chunk: Chunk, posterior: NDArray[Any], first: VoteModel) -> tuple[Array, Array]:
+    """Chunk function: return the sums from which the second model is estimated."""
+    return sum_posterior(chunk.crowd, _infer(chunk, posterior, first))
+
+
+def _sum_right_votes(
+    chunk: Chunk, posterior: NDArray[Any], first: VoteModel, second: VoteModel
+) -> tuple[Array, Array, Array]:
+    """Chunk function: return the sums from which the votes of workers are weighted."""
+    return second.sum_right_votes(chunk.crowd, _infer(chunk, posterior, first))
+
+
+def _judge_chunk(chunk: Chunk, posterior: NDArray[Any], model: SupportModel, prior: ConfidencePrior) -> pd.DataFrame:
+    """Chunk function: return the outcomes of gold tasks."""
+    gold = np.full(len(posterior), -1) if chunk.gold is None else chunk.gold
+    return _judge_gold(model.second, chunk.crowd, _infer(chunk, posterior, model.first), gold, prior)
 
 
 def _score_chunk(
-    chunk: Chunk, posterior: NDArray[Any], model: VoteModel, prior: ConfidencePrior
+    chunk: Chunk, posterior: NDArray[Any], model: SupportModel, prior: ConfidencePrior
 ) -> tuple[NDArray[Any], Array, NDArray[np.bool_], NDArray[np.int64]]:
     """Chunk function: return posterior, score, gold tasks and number of votes."""
-    support = model.measure(chunk.crowd, posterior)
+    support = model.second.measure(chunk.crowd, _infer(chunk, posterior, model.first), posterior.argmax(axis=1))
     is_gold = np.zeros(len(posterior), dtype=bool) if chunk.gold is None else chunk.gold >= 0
     return posterior, prior.score(support), is_gold, support.n_votes
