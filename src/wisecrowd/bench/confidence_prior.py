@@ -53,7 +53,7 @@ FAMILIES = {
 #: Percentages of the votes. Random parts of a crowd stand for sparse crowds.
 SHARES = (100, 50, 30, 20, 10, 5)
 #: Method whose labels are calibrated.
-METHOD = "dawid-skene"
+METHOD = "model-average"
 #: Smallest number of gold tasks of a part.
 MIN_GOLD = 50
 #: Largest number of gold tasks of a part in the fit; more would only cost time.
@@ -69,7 +69,7 @@ DEGREES_OF_FREEDOM = 4.0
 #: Scale of log slopes to which the fit is weakly drawn.
 TYPICAL_SLOPE_SCALE = 0.3
 #: Candidates of the standard deviation between classes.
-CLASS_SCALES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
+CLASS_SCALES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)
 #: Smallest number of gold tasks of a class in its likelihood.
 MIN_CLASS_GOLD = 10
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.evaluate.confidence import LabelConfidence
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
 WORKERS, TASKS, SCORES = "workers.csv", "tasks.csv", "scores.csv"
@@ -70,6 +71,8 @@ Output = Annotated[
 Gold = Annotated[
     Path | None,
     typer.Option(
+        "--truth",
+        "--gold",
         metavar="FILE",
         show_default=False,
         help="Gold: known truth of some tasks, used in fitting to rate the workers. Table with task and label.",
@@ -155,7 +158,12 @@ def warn_filled_votes(crowd: Crowd) -> None:
 
 
 def summarise_fit(
-    fitted: Method, crowd: Crowd, gold: pd.Series | None, truth: pd.Series | None, score: Path | None
+    fitted: Method,
+    crowd: Crowd,
+    gold: pd.Series | None,
+    truth: pd.Series | None,
+    score: Path | None,
+    estimate: LabelConfidence | None,
 ) -> dict[str, Any]:
     """Return the figures of a fit for JSON, with scores against the truth in the file ``score``.
 
@@ -171,6 +179,8 @@ def summarise_fit(
         Truth to score the labels against.
     score : Path or None
         File of that truth, for messages.
+    estimate : LabelConfidence or None
+        Confidence of the labels; None for numbers.
 
     Returns
     -------
@@ -178,14 +188,37 @@ def summarise_fit(
     """
     from wisecrowd.cli._summary import summarise
 
-    summary = summarise(fitted, crowd)
+    summary = summarise(fitted, crowd, estimate)
     if gold is not None:
         summary["gold"] = {"tasks": int(match_task_ids(gold, crowd.tasks).isin(crowd.tasks).sum())}
     if truth is not None:
-        summary["score"] = _score(truth, gold, fitted, crowd)
+        summary["score"] = _score(truth, gold, fitted, crowd, estimate)
         if unknown := summary["score"].get("unknown_classes"):
             warn(_nobody_chose(unknown, score, fitted.classes_))
     return summary
+
+
+def assess_labels(fitted: Method, crowd: Crowd, gold: pd.Series | None, X: Any = None) -> LabelConfidence | None:
+    """Return the confidence of labels and their expected accuracy; None for numbers.
+
+    Parameters
+    ----------
+    fitted : Method
+        Fitted method.
+    crowd : Crowd
+        Votes.
+    gold : Series or None
+        Truth that the method was fitted with.
+    X : DataFrame or array, optional
+        Features of an aggregator.
+
+    Returns
+    -------
+    LabelConfidence or None
+    """
+    from wisecrowd.evaluate.confidence import estimate_confidence
+
+    return None if crowd.is_numeric else estimate_confidence(fitted, crowd, truth=gold, X=X)
 
 
 def path_text(path: Path | None) -> str | None:
@@ -212,27 +245,30 @@ def match_task_ids(truth: pd.Series, tasks: pd.Index) -> pd.Index:
     return match_id_type(truth.index, tasks)
 
 
-def _score(truth: pd.Series, gold: pd.Series | None, fitted: Method, crowd: Crowd) -> dict[str, Any]:
+def _score(
+    truth: pd.Series, gold: pd.Series | None, fitted: Method, crowd: Crowd, estimate: LabelConfidence | None
+) -> dict[str, Any]:
     """Score labels on tasks that were not given as gold."""
     from wisecrowd.errors import InputError
 
     if gold is None:
-        return _figures(truth, fitted)
+        return _figures(truth, fitted, estimate)
     facts = match_task_ids(truth, crowd.tasks).isin(match_task_ids(gold, crowd.tasks))
     if facts.all():
         raise InputError(
             "every task of --score is also in --truth, which the method was fitted with; score other tasks"
         )
-    return _figures(truth[~facts], fitted) | {"gold_left_out": int(facts.sum())}
+    return _figures(truth[~facts], fitted, estimate) | {"gold_left_out": int(facts.sum())}
 
 
-def _figures(truth: pd.Series, fitted: Method) -> dict[str, Any]:
+def _figures(truth: pd.Series, fitted: Method, estimate: LabelConfidence | None) -> dict[str, Any]:
     """Return accuracy and related figures, and counts of tasks whose true class nobody voted for."""
     from wisecrowd.evaluate.metrics import summary
     from wisecrowd.evaluate.truth_alignment import align_prediction
 
     figures: dict[str, Any] = summary(truth, fitted)
-    if hasattr(fitted, "posterior_"):
+    if estimate is not None:
+        figures["calibration_error"] = estimate.calibration_error(truth)
         both = align_prediction(truth, fitted)
         true = both.classes[both.truth]
         if unknown := _unknown(true, fitted.classes_):
@@ -361,13 +397,15 @@ def print_run(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: boo
         show_facts(facts)
 
 
-def make_tables(fitted: Method, *, proba: bool) -> dict[str, pd.DataFrame]:
+def make_tables(fitted: Method, estimate: LabelConfidence | None, *, proba: bool) -> dict[str, pd.DataFrame]:
     """Return the tables of tasks and workers by file name.
 
     Parameters
     ----------
     fitted : Method
         Fitted method.
+    estimate : LabelConfidence or None
+        Confidence of the labels; None for numbers.
     proba : bool
         Whether to add the posterior.
 
@@ -378,7 +416,7 @@ def make_tables(fitted: Method, *, proba: bool) -> dict[str, pd.DataFrame]:
     """
     from wisecrowd.cli._outputs import labels_table, rounded
 
-    tables = {LABELS: labels_table(fitted)}
+    tables = {LABELS: labels_table(fitted, estimate)}
     if fitted.worker_index_ is not None:
         tables[WORKERS] = with_integer_counts(fitted.workers_)
     if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # numeric methods have all of it in labels.csv

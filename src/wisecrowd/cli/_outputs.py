@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from wisecrowd.base.method import Method
+    from wisecrowd.evaluate.confidence import LabelConfidence
 
 #: Record of a run. A folder that contains it was written by wisecrowd and may be overwritten.
 RECORD = "run.json"
@@ -77,11 +78,11 @@ def write_all(files: dict[Path, Writer]) -> None:
                 raise (DiskFull(path) if is_disk_full(error) else error) from None
 
 
-def labels_table(fitted: Method) -> pd.DataFrame:
+def labels_table(fitted: Method, estimate: LabelConfidence | None) -> pd.DataFrame:
     """Return task, label and confidence (or standard error for numbers)."""
     labels = fitted.labels_.reset_index()  # numeric labels keep all digits: their unit is unknown
-    if hasattr(fitted, "posterior_"):
-        return labels.assign(confidence=fitted.posterior_.max(axis=1).round(DECIMALS))
+    if estimate is not None:
+        return labels.assign(confidence=estimate.confidence.round(DECIMALS))
     return labels.assign(standard_error=numeric_tasks(fitted)["standard_error"].to_numpy())
 
 

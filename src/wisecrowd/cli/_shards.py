@@ -12,9 +12,11 @@ from wisecrowd.cli._console import show_progress
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.data.sharded import ShardedCrowd
+    from wisecrowd.evaluate.confidence import ConfidencePart
 
 #: Checkpoint of a running fit in the results folder; the same command resumes from it.
 CHECKPOINT = ".fit.npz"
@@ -134,42 +136,54 @@ def _explain_interruption(checkpoint: Path | None) -> Iterator[None]:
 
 
 class LabelStream:
-    """Posterior tables of a fit, shard by shard, summarised while they pass."""
+    """Posteriors and confidence of a fit, shard by shard, summarised while they pass."""
 
     def __init__(self, fitted: Aggregator, crowd: ShardedCrowd, score_truth: pd.Series | None) -> None:
         from wisecrowd.cli._summary import PosteriorSummary
+        from wisecrowd.evaluate.confidence import ConfidenceStream
 
         self.fitted, self.crowd, self.score_truth = fitted, crowd, score_truth
         self.glance = PosteriorSummary()
+        self.stream = ConfidenceStream(fitted)
         self.scored: list[pd.DataFrame] = []
+        self.scored_confidence: list[NDArray[Any]] = []
 
-    def __iter__(self) -> Iterator[pd.DataFrame]:
+    def __iter__(self) -> Iterator[ConfidencePart]:
         from wisecrowd.utils import progress
 
-        for number, table in enumerate(self.fitted.posterior_tables(), 1):
-            self.glance.add(table.to_numpy())
+        for number, part in enumerate(self.stream, 1):
+            table = part.posterior
+            self.glance.add(table.to_numpy(), part.confidence)
             if self.score_truth is not None:
                 here = table.index.isin(fitting.match_task_ids(self.score_truth, table.index))
                 self.scored.append(table[here])
-            yield table
+                self.scored_confidence.append(part.confidence[here])
+            yield part
             progress.report("writing labels", number, self.crowd.n_shards, f"{self.glance.tasks:,} tasks")
 
     def summary(self, gold: pd.Series | None) -> dict[str, Any]:
         """Return the figures that `summary_lines` prints."""
         from wisecrowd.cli._summary import rank_workers
+        from wisecrowd.evaluate.confidence import confidence_error, encode_known_truth
         from wisecrowd.evaluate.metrics import summary
 
-        facts = self.glance.figures(self.fitted.classes_) | {"without_votes": 0}
+        facts = self.glance.figures(self.fitted.classes_, self.stream.accuracy) | {"without_votes": 0}
         if self.crowd.has_workers:
             facts["workers"] = rank_workers(self.fitted.workers_)
         if gold is not None:
             facts["gold"] = {"tasks": len(gold)}
         if self.score_truth is not None:
+            import numpy as np
             import pandas as pd
 
             score_truth = (
                 self.score_truth if gold is None else self.score_truth[~self.score_truth.index.isin(gold.index)]
             )
-            score = summary(score_truth, pd.concat(self.scored))
+            posterior, confidence = pd.concat(self.scored), np.concatenate(self.scored_confidence)
+            true_class = encode_known_truth(score_truth, posterior.index, posterior.columns)
+            is_known = true_class != -1
+            right = posterior.to_numpy().argmax(axis=1)[is_known] == true_class[is_known]
+            score = summary(score_truth, posterior)
+            score["calibration_error"] = confidence_error(confidence[is_known], right)
             facts["score"] = score | {"n_without_truth": self.glance.tasks - int(score["n_tasks"])}
         return facts

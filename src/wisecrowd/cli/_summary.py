@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.method import Method
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.evaluate.accuracy import AccuracyEstimate
+    from wisecrowd.evaluate.confidence import LabelConfidence
 
 #: Confidence below which a task counts as uncertain.
 UNSURE = 0.6
@@ -30,7 +32,7 @@ def describe_crowd(crowd: object) -> str:
     return repr(crowd).partition("(")[2].removesuffix(")")
 
 
-def summarise(fitted: Method, crowd: Crowd) -> dict[str, Any]:
+def summarise(fitted: Method, crowd: Crowd, estimate: LabelConfidence | None) -> dict[str, Any]:
     """Return the figures behind the summary lines, for JSON.
 
     Parameters
@@ -39,12 +41,14 @@ def summarise(fitted: Method, crowd: Crowd) -> dict[str, Any]:
         Fitted method.
     crowd : Crowd
         Votes.
+    estimate : LabelConfidence or None
+        Confidence of the labels; None for numbers.
 
     Returns
     -------
     dict
     """
-    summary = _of_numbers(fitted, crowd) if crowd.is_numeric else _of_classes(fitted, crowd)
+    summary = _of_numbers(fitted, crowd) if estimate is None else _of_classes(fitted, crowd, estimate)
     summary["without_votes"] = int((crowd.votes_per_task == 0).sum())
     if crowd.has_workers:
         summary["workers"] = rank_workers(fitted.workers_)
@@ -58,19 +62,18 @@ class PosteriorSummary:
         self.tasks, self.under, self.tied, self.certainty = 0, 0, 0, 0.0
         self.classes: NDArray[Any] | float = 0.0
 
-    def add(self, posterior: NDArray[Any]) -> None:
-        """Add the posterior of further tasks."""
+    def add(self, posterior: NDArray[Any], confidence: NDArray[Any]) -> None:
+        """Add the posterior and the confidence of further tasks."""
         from wisecrowd.evaluate.truth_alignment import TIE_TOLERANCE
 
-        confidence = posterior.max(axis=1)
         self.classes = self.classes + posterior.sum(axis=0, dtype=float)
         self.certainty += float(confidence.sum(dtype=float))
         self.tasks += len(confidence)
         self.under += int((confidence < UNSURE).sum())
-        self.tied += int(((posterior >= confidence[:, None] - TIE_TOLERANCE).sum(axis=1) > 1).sum())
+        self.tied += int(((posterior >= posterior.max(axis=1)[:, None] - TIE_TOLERANCE).sum(axis=1) > 1).sum())
 
-    def figures(self, classes: pd.Index) -> dict[str, Any]:
-        """Return class shares, most frequent first, and confidence figures, for JSON."""
+    def figures(self, classes: pd.Index, accuracy: AccuracyEstimate) -> dict[str, Any]:
+        """Return class shares, most frequent first, confidence figures and expected accuracy, for JSON."""
         import numpy as np
 
         shares = np.asarray(self.classes) / self.tasks
@@ -83,13 +86,15 @@ class PosteriorSummary:
                 f"under_{UNSURE}": self.under,
                 "tied": self.tied,
             },
+            "expected_accuracy": accuracy.to_dict(),
         }
 
 
-def _of_classes(fitted: Method, crowd: Crowd) -> dict[str, Any]:
+def _of_classes(fitted: Method, crowd: Crowd, estimate: LabelConfidence) -> dict[str, Any]:
     glance = PosteriorSummary()
-    glance.add(fitted.posterior_[crowd.votes_per_task > 0])
-    return glance.figures(fitted.classes_)
+    has_votes = crowd.votes_per_task > 0
+    glance.add(fitted.posterior_[has_votes], estimate.confidence[has_votes])
+    return glance.figures(fitted.classes_, estimate.accuracy)
 
 
 def _of_numbers(fitted: Method, crowd: Crowd) -> dict[str, Any]:
@@ -159,8 +164,28 @@ def _classes(summary: dict[str, Any]) -> list[tuple[str, str]]:
     unsure = f"{count_noun(confidence[f'under_{UNSURE}'], 'task')} under {UNSURE}, {confidence['tied']:,} tied"
     return [
         ("Classes", ", ".join(n_shown) + (f", and {hidden:,} more" if hidden else "")),
+        ("Accuracy", describe_accuracy(summary["expected_accuracy"])),
         ("Certainty", f"mean confidence {confidence['mean']:.3f}; {unsure}"),
     ]
+
+
+def describe_accuracy(estimate: dict[str, Any]) -> str:
+    """Return an expected accuracy as one line.
+
+    Parameters
+    ----------
+    estimate : dict
+        Result of `AccuracyEstimate.to_dict`.
+
+    Returns
+    -------
+    str
+    """
+    from wisecrowd.evaluate.accuracy import AccuracyEstimate
+
+    text = f"expected {AccuracyEstimate.from_dict(estimate)}"
+    n_gold = estimate["gold_tasks"]
+    return f"{text}, by votes and {count_noun(n_gold, 'gold task')}" if n_gold else f"{text}, by votes alone"
 
 
 def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -166,7 +166,10 @@ def aggregate(
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold)
-    summary = fitting.summarise_fit(fitted, crowd, gold, score_truth, score) | members_file.summarise_judges(fitted)
+        estimate = fitting.assess_labels(fitted, crowd, gold, X)
+    summary = fitting.summarise_fit(fitted, crowd, gold, score_truth, score, estimate) | members_file.summarise_judges(
+        fitted
+    )
     if feature_table is not None:
         summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     command = {
@@ -178,7 +181,7 @@ def aggregate(
         "score": fitting.path_text(score),
     }
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
-    tables = {} if output is None else fitting.make_tables(fitted, proba=proba)
+    tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba)
     if output is not None:
         tables |= members_file.make_judge_tables(fitted, member_info, gold if score_truth is None else score_truth)
     written = fitting.write_run(

@@ -175,6 +175,7 @@ def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
     from wisecrowd import io
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import labels_table, table_of
+    from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.utils.files import write_json
 
     methods = demo.contest.table().round(6).reset_index()
@@ -185,7 +186,7 @@ def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
         output / RECORD: lambda path: write_json(path, run),
         output / VOTES: lambda path: io.write(demo.crowd, path),
         output / TRUTH: table_of(demo.simulation.truth.reset_index()),
-        output / LABELS: table_of(labels_table(demo.fitted)),
+        output / LABELS: table_of(labels_table(demo.fitted, estimate_confidence(demo.fitted, demo.crowd))),
         output / WORKERS: table_of(demo.workers().round(6).reset_index()),
         output / METHODS: table_of(methods),
         output / COMPLETIONS: table_of(demo.completions.table().round(6).reset_index()),

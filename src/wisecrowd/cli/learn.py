@@ -101,7 +101,8 @@ def learn(
     if not is_main_process():  # with torchrun, only the first process prints and writes
         return
     predicted = None if new is None else _predicted(fitted, new, predict)
-    summary = fitting.summarise_fit(fitted, crowd, gold, _labelled(score_truth, crowd, predicted), score)
+    estimate = fitting.assess_labels(fitted, crowd, gold)
+    summary = fitting.summarise_fit(fitted, crowd, gold, _labelled(score_truth, crowd, predicted), score, estimate)
     summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     if predicted is not None:
         summary["predicted"] = _figures(predicted, score_truth)
@@ -114,7 +115,7 @@ def learn(
         "score": fitting.path_text(score),
     }
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
-    tables = {} if output is None else fitting.make_tables(fitted, proba=proba)
+    tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba)
     if predicted is not None:
         tables[fitting.PREDICTIONS] = _table(predicted)
     written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), model=fitted, inputs=inputs)

@@ -9,9 +9,11 @@ is all that is known, so the interval is wide. Gold tasks update it, and the int
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -128,7 +130,7 @@ class AccuracyEstimate:
     Examples
     --------
     >>> str(AccuracyEstimate(0.871, 0.792, 0.93, 0.9, 1000, 0))
-    '87 % (79 to 93 %)'
+    '87 % (90 % interval: 79 to 93 %)'
     """
 
     accuracy: float
@@ -141,7 +143,24 @@ class AccuracyEstimate:
     def __str__(self) -> str:
         low, accuracy, high = (100 * share for share in (self.low, self.accuracy, self.high))
         digits = 1 if self.high - self.low < 0.05 else 0  # whole points would hide a narrow interval
-        return f"{accuracy:.{digits}f} % ({low:.{digits}f} to {high:.{digits}f} %)"
+        level = f"{100 * self.level:g} % interval"
+        return f"{accuracy:.{digits}f} % ({level}: {low:.{digits}f} to {high:.{digits}f} %)"
+
+    @classmethod
+    def from_dict(cls, figures: Mapping[str, Any]) -> AccuracyEstimate:
+        """Return the estimate that `to_dict` described.
+
+        Parameters
+        ----------
+        figures : mapping
+            Result of `to_dict`.
+
+        Returns
+        -------
+        AccuracyEstimate
+        """
+        names = ("accuracy", "low", "high", "level", "tasks", "gold_tasks")
+        return cls(*(figures[name] for name in names))
 
     def to_dict(self) -> dict[str, float | int]:
         """Return the figures, rounded, for JSON.
@@ -283,6 +302,23 @@ class CrowdCalibration:
         )
         accuracy = float((mean * self.weights).sum())
         return AccuracyEstimate(accuracy, min(low, accuracy), max(high, accuracy), level, n_tasks, self.n_gold)
+
+    def accuracy_variance(self, scores: ArrayLike) -> float:
+        """Compute the variance of the expected share of right labels that comes from not knowing the crowd.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_tasks,)
+            Scores of the labels.
+
+        Returns
+        -------
+        float
+        """
+        scores = np.asarray(scores, dtype=np.float64)
+        values, weight = _summarize_scores(scores, np.ones(len(scores)))
+        mean = np.einsum("sab,s->ab", _right_probs(values), weight)
+        return float((mean**2 * self.weights).sum() - (mean * self.weights).sum() ** 2)
 
     def for_class(self, scores: ArrayLike, right: ArrayLike) -> CrowdCalibration:
         """Return the calibration of one class, whose shift differs from that of the crowd.

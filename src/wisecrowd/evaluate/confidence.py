@@ -23,6 +23,7 @@ from wisecrowd.em.label_support import LabelSupport, SupportModel, VoteModel, mi
 from wisecrowd.engines import Chunk
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.evaluate.accuracy import LEVEL, AccuracyEstimate, ConfidencePrior, CrowdCalibration
+from wisecrowd.utils.binning import assign_bins
 
 Array = NDArray[np.float64]
 
@@ -111,6 +112,22 @@ class LabelConfidence:
             )  # fmt: skip
         columns = ["n_tasks", "accuracy", "low", "high", "n_gold"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("class")
+
+    def calibration_error(self, truth: pd.Series) -> float:
+        """Compute the mean gap between confidence and accuracy over 15 bins of confidence.
+
+        Parameters
+        ----------
+        truth : Series
+            True classes by task.
+
+        Returns
+        -------
+        float
+        """
+        true_class = encode_known_truth(truth, self.tasks, self.classes)
+        is_known = true_class != -1
+        return confidence_error(self.confidence[is_known], (self.label == true_class)[is_known])
 
     @property
     def _is_labelled(self) -> NDArray[np.bool_]:
@@ -209,6 +226,58 @@ def estimate_confidence(
     )  # fmt: skip
 
 
+def confidence_error(confidence: Array, right: NDArray[np.bool_], *, n_bins: int = 15) -> float:
+    """Compute the mean gap between confidence and accuracy over bins of confidence.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_tasks,)
+        Confidence of each label.
+    right : ndarray of bool of shape (n_tasks,)
+        Whether each label is right.
+    n_bins : int, default=15
+        Number of bins of equal width.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(confidence_error(np.array([0.6, 0.6]), np.array([True, False])), 3)
+    0.1
+    """
+    gap = np.bincount(assign_bins(confidence, n_bins, "width"), weights=right - confidence)
+    return float(np.abs(gap).sum() / max(len(confidence), 1))
+
+
+def encode_known_truth(truth: pd.Series, tasks: pd.Index, classes: pd.Index) -> NDArray[np.int32]:
+    """Encode known truth by task.
+
+    Parameters
+    ----------
+    truth : Series
+        True classes by task. Tasks that are not in ``tasks`` are ignored.
+    tasks, classes : Index
+        Names of tasks and classes.
+
+    Returns
+    -------
+    ndarray of int of shape (n_tasks,)
+        Class code, −1 where the truth is unknown and `UNKNOWN_CLASS` for a class that is not in ``classes``.
+
+    Examples
+    --------
+    >>> encode_known_truth(pd.Series({"t2": "dog", "t3": "cow"}), pd.Index(["t1", "t2", "t3"]), pd.Index(["cat", "dog"])).tolist()
+    [-1, 1, -2]
+    """
+    position = tasks.get_indexer(match_id_type(truth.index, tasks))
+    codes = classes.get_indexer(match_id_type(pd.Index(truth.to_numpy()), classes))
+    known = np.full(len(tasks), -1, dtype=np.int32)
+    known[position[position >= 0]] = np.where(codes < 0, UNKNOWN_CLASS, codes)[position >= 0]
+    return known
+
+
 def score_labels(
     fitted: Method, crowd: Crowd, prior: ConfidencePrior, gold: NDArray[Any] | None = None
 ) -> tuple[LabelSupport, Array]:
@@ -262,16 +331,13 @@ def _encode_checks(checked: TruthLike, crowd: Crowd) -> NDArray[np.int32]:
         raise InputError(
             f"the checks name some tasks twice: {preview(series.index[series.index.duplicated()])}; keep one row per task"
         )
-    position = crowd.tasks.get_indexer(match_id_type(series.index, crowd.tasks))
-    if len(series) and (position < 0).all():
+    assert crowd.classes is not None
+    checks = encode_known_truth(series, crowd.tasks, crowd.classes)
+    if len(series) and (checks == -1).all():
         raise InputError(
             f"none of the {len(series):,} checked tasks is in the crowd. The checks start with {preview(series.index)}, the crowd "
             f"with {preview(crowd.tasks)}; use the same ids in both"
         )
-    assert crowd.classes is not None
-    codes = crowd.classes.get_indexer(match_id_type(pd.Index(series.to_numpy()), crowd.classes))
-    checks = np.full(crowd.n_tasks, -1, dtype=np.int32)
-    checks[position[position >= 0]] = np.where(codes < 0, UNKNOWN_CLASS, codes)[position >= 0]
     return checks
 
 
