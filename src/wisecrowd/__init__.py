@@ -100,6 +100,9 @@ _HOME = {
     "cite": "base.citations",
     "compare_methods": "evaluate.model_selection",
     "density_curve": "evaluate.completion",
+    "draw_audit_sample": "evaluate.audit",
+    "estimate_confidence": "evaluate.confidence",
+    "evaluate_audit": "evaluate.audit",
     "diagnose_crowd": "diagnose.diagnosis",
     "fetch_dataset": "io.datasets",
     "find": "base.registry",
@@ -192,11 +195,14 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.groups import group_workers as group_workers
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
+    from wisecrowd.evaluate.audit import draw_audit_sample as draw_audit_sample
+    from wisecrowd.evaluate.audit import evaluate_audit as evaluate_audit
     from wisecrowd.evaluate.completion import CompleterScore as CompleterScore
     from wisecrowd.evaluate.completion import accuracy_after_completion as accuracy_after_completion
     from wisecrowd.evaluate.completion import density_curve as density_curve
     from wisecrowd.evaluate.completion import redundancy_curve as redundancy_curve
     from wisecrowd.evaluate.completion import score_completer as score_completer
+    from wisecrowd.evaluate.confidence import estimate_confidence as estimate_confidence
     from wisecrowd.evaluate.model_selection import choose_method as choose_method
     from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
     from wisecrowd.io.answer_tables import read_comparisons as read_comparisons

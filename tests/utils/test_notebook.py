@@ -30,7 +30,7 @@ def test_data_are_escaped() -> None:
     [
         (CROWD, "120 votes"),
         (wc.DawidSkene(), "DawidSkene()"),
-        (wc.DawidSkene().fit(CROWD), "confidence"),
+        (wc.DawidSkene().fit(CROWD), "posterior"),
         (wc.compare_methods(CROWD, ["majority-vote", "one-coin"]), "log_likelihood"),
         (wc.plan_votes(CROWD, 5), "expected_confidence"),
         (wc.diagnose_crowd(CROWD), "spammer_score"),

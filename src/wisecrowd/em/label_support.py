@@ -80,7 +80,7 @@ class LabelSupport(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class VoteBlock:
+class TaskVotes:
     """Some tasks with all their votes, in the order of the tasks.
 
     Attributes
@@ -319,12 +319,12 @@ class VoteModel:
             start = stop
         return LabelSupport(*(np.concatenate(columns) for columns in zip(*supports, strict=True)))
 
-    def measure_block(self, block: VoteBlock, label: Codes | None) -> tuple[LabelSupport, Array]:
+    def measure_block(self, block: TaskVotes, label: Codes | None) -> tuple[LabelSupport, Array]:
         """Measure the support of the labels of a block of tasks.
 
         Parameters
         ----------
-        block : VoteBlock
+        block : TaskVotes
             Tasks with all their votes.
         label : ndarray of int of shape (n_tasks,) or None
             Label of each task; None for the most probable class by the votes.
@@ -342,7 +342,7 @@ class VoteModel:
             label, _compute_log_odds(log_probs, label), self._agreement(block, label), block.count
         ), log_probs
 
-    def _agreement(self, block: VoteBlock, label: Codes) -> Array:
+    def _agreement(self, block: TaskVotes, label: Codes) -> Array:
         """Return the logit of the shrunk share of votes for the labels, by weight of the workers."""
         weight = self.vote_weight[block.worker] * block.weight
         n_tasks = len(block.count)
@@ -356,7 +356,7 @@ class VoteModel:
         shrunk = np.clip(shrunk, *AGREEMENT_RANGE)
         return np.asarray(np.log(shrunk / (1 - shrunk)))
 
-    def _class_log_probs(self, block: VoteBlock) -> Array:
+    def _class_log_probs(self, block: TaskVotes) -> Array:
         """Return the log-probability of the classes of the tasks, not normalised.
 
         The tally of a vote's pair contains the posterior of its own task, which is subtracted.
@@ -516,7 +516,7 @@ def temper_to_confidence(class_log_probs: Array, label: Codes, confidence: Array
     return others
 
 
-def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[VoteBlock]:
+def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[TaskVotes]:
     """Yield the votes in blocks of tasks whose tables fit in memory; at least one block."""
     offset, pairs = crowd.offset, crowd.pairs
     max_votes = max(MAX_CELLS // max(crowd.n_classes, 1), 1)
@@ -526,7 +526,7 @@ def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[VoteBlock]:
         stop = min(stop, crowd.n_tasks)
         rows = slice(int(offset[start]), int(offset[stop]))
         pair = pairs.vote_pairs[rows]
-        yield VoteBlock(
+        yield TaskVotes(
             count=np.diff(offset[start : stop + 1]),
             position=crowd.task[rows].astype(np.int64) - start,
             worker=pairs.worker[pair],
