@@ -21,7 +21,18 @@ from wisecrowd.cli._options import flag
 
 #: Every command in the order of ``wisecrowd --help``, by the heading that it stands under.
 COMMANDS = {
-    "Your votes": ("check", "diagnose", "compare", "plan", "aggregate", "learn", "complete", "report", "shard"),
+    "Your votes": (
+        "check",
+        "diagnose",
+        "compare",
+        "plan",
+        "aggregate",
+        "audit",
+        "learn",
+        "complete",
+        "report",
+        "shard",
+    ),
     "Labelling tools": ("serve", "database", "questions", "export", "label_studio"),
     "Methods and data": ("methods", "cite", "datasets", "bench"),
     "Examples": ("demo", "simulate"),

@@ -47,6 +47,9 @@ KNOWN = (
     MODEL,
 )
 
+#: Method of commands that aggregate votes.
+DEFAULT_METHOD = "dawid-skene"
+
 Parameter = Annotated[
     list[str] | None,
     typer.Option(

@@ -542,10 +542,10 @@ def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[TaskVotes]:
 
 def _take_rows(table: Array, rows: Codes) -> Array:
     """Return rows of a table, with zeros for negative row numbers."""
-    taken = table[rows] if len(table) else np.zeros((len(rows), table.shape[1]))
+    rows_of_table = table[rows] if len(table) else np.zeros((len(rows), table.shape[1]))
     if len(rows) and rows.min() < 0:
-        taken[rows < 0] = 0.0
-    return taken
+        rows_of_table[rows < 0] = 0.0
+    return rows_of_table
 
 
 def _compute_log_odds(class_log_probs: Array, label: Codes) -> Array:

@@ -308,9 +308,9 @@ def count_further_checks(estimate: LabelConfidence, half_width: float) -> int:
 def _allocate(n_tasks: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Return the number of checks of each stratum: equal, but not more than it has tasks."""
     n_checks = np.zeros(len(n_tasks), dtype=np.int64)
-    while (left := size - int(n_checks.sum())) > 0:
+    while (n_open := size - int(n_checks.sum())) > 0:
         is_open = np.flatnonzero(n_checks < n_tasks)
-        each, rest = divmod(left, len(is_open))
+        each, rest = divmod(n_open, len(is_open))
         more = np.full(len(is_open), each)
         more[:rest] += 1
         n_checks[is_open] = np.minimum(n_checks[is_open] + more, n_tasks[is_open])

@@ -273,9 +273,9 @@ def encode_known_truth(truth: pd.Series, tasks: pd.Index, classes: pd.Index) -> 
     """
     position = tasks.get_indexer(match_id_type(truth.index, tasks))
     codes = classes.get_indexer(match_id_type(pd.Index(truth.to_numpy()), classes))
-    known = np.full(len(tasks), -1, dtype=np.int32)
-    known[position[position >= 0]] = np.where(codes < 0, UNKNOWN_CLASS, codes)[position >= 0]
-    return known
+    true_class = np.full(len(tasks), -1, dtype=np.int32)
+    true_class[position[position >= 0]] = np.where(codes < 0, UNKNOWN_CLASS, codes)[position >= 0]
+    return true_class
 
 
 def score_labels(

@@ -54,6 +54,6 @@ def test_findings_name_means_intervals_and_ratios(rte: Dataset) -> None:
     ]
     text = "\n".join(findings(rows))
     assert "posterior: gap ." in text
-    assert "% of intervals contain the accuracy" in text.replace(" %", "%").replace("% ", "% ")
+    assert "100 % of intervals contain the accuracy" in text
     assert "at most .75 on" in text
     assert findings([]) == ()

@@ -181,9 +181,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     ]
     paragraphs = [f"Means over crowds: {'; '.join(parts)}."] if parts else []
     intervals = [
-        f"{title}: {mean(title, COVERED):.0%} of intervals contain the accuracy, mean width {_short(mean(title, WIDTH))}".replace(
-            "%", " %"
-        )
+        f"{title}: {100 * mean(title, COVERED):.0f} % of intervals contain the accuracy, mean width {_short(mean(title, WIDTH))}"
         + (f" ({_short(mean(title, GOLD_WIDTH))} by the gold tasks alone)" if GOLD_WIDTH in by_entry[title][0] else "")
         for title in ENTRIES
         if title in by_entry and WIDTH in by_entry[title][0]

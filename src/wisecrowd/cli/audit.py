@@ -1,0 +1,230 @@
+"""``wisecrowd audit``: know the accuracy of labels by checking some of them by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._console import shorten_id, show, show_progress, table
+from wisecrowd.cli._options import Quiet, with_options
+from wisecrowd.cli._reading import Reading, Votes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.cli._outputs import Writer
+    from wisecrowd.evaluate.audit import AuditResult
+    from wisecrowd.evaluate.confidence import LabelConfidence
+    from wisecrowd.io.vote_source import VoteSource
+
+#: Files: tasks to check, the same tasks for the labelling tool, and accuracy by class.
+CHECKS, IMPORT, CLASSES = "checks.csv", "checks.json", "classes.csv"
+#: Classes shown; the file contains all.
+SHOWN = 10
+
+
+@with_options(Reading)
+def audit(
+    votes: Votes,
+    *,
+    size: Annotated[
+        int | None, typer.Option(metavar="N", min=1, show_default=False, help="Number of tasks to draw for checking.")
+    ] = None,
+    checked: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Checked tasks: table with task, truth and, if drawn here, weight."
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="METHOD", help="Method whose labels are checked.")
+    ] = fitting.DEFAULT_METHOD,
+    parameter: fitting.Parameter = None,
+    truth: fitting.Gold = None,
+    within: Annotated[
+        float, typer.Option(metavar="P", help="Half width of the interval that the audit aims at.")
+    ] = 0.02,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the draw.")] = 0,
+    output: fitting.Output = None,
+    spreadsheet: fitting.Spreadsheet = False,
+    quiet: Quiet = False,
+    as_json: fitting.AsJson = False,
+    reading: Reading,
+) -> None:
+    """Estimate the accuracy of labels from a few that you check by hand.
+
+    First, draw tasks to check. Uncertain labels are drawn more often, which makes
+    the estimate more precise than a simple random sample; the column weight
+    accounts for it:
+
+      wisecrowd audit votes.csv --size 50 -o audit
+
+    Fill in the column truth of audit/checks.csv without looking at the labels.
+    If the votes are an export of a labelling tool, audit/checks.json contains
+    the tasks for import. Then:
+
+      wisecrowd audit votes.csv --checked audit/checks.csv -o audited
+
+    This gives the accuracy overall and by class with intervals, and says how many
+    more checks are needed. With -o, writes labels.csv with confidence that the
+    checks recalibrate, classes.csv and run.json. Checked tasks have their truth as
+    label. Draw further tasks with --checked and --size together.
+    """  # fmt: skip
+    from wisecrowd.base.run_record import record_run
+    from wisecrowd.cli._outputs import RECORD, check_folder, rounded
+    from wisecrowd.cli._reading import read_truth
+    from wisecrowd.cli._spreadsheet import Guard
+    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.errors import InputError, UsageError
+    from wisecrowd.evaluate.audit import draw_audit_sample, evaluate_audit
+    from wisecrowd.evaluate.confidence import estimate_confidence
+
+    if size is None and checked is None:
+        raise UsageError("say what to do: --size N draws tasks to check, --checked FILE evaluates checked tasks")
+    fitting.check_output_options(output, spreadsheet=spreadsheet)
+    unfitted = fitting.make_method("aggregate", method, parameter or [], 1)
+    inputs = [path for path in (votes, checked, truth) if path is not None]
+    if output is not None:
+        check_folder(output, [CHECKS, IMPORT, CLASSES, fitting.LABELS, RECORD], inputs)
+    with reading.silence_notes(quiet=quiet):
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
+        gold = None if truth is None else read_truth(truth, reading, crowd)
+        checks = None if checked is None else _drop_unchecked(read_truth(checked, reading, crowd), checked)
+    if crowd.is_numeric:
+        raise InputError(f"{votes} has numbers as labels, which are not right or wrong; audit needs classes")
+    with show_progress(quiet=quiet):
+        fitted = unfitted.fit(crowd, truth=gold)
+        result = None
+        if checks is not None and checked is not None:
+            weight = _read_weights(checked, checks, crowd.tasks)
+            result = evaluate_audit(fitted, crowd, checks, truth=gold, weight=weight, half_width=within)
+            estimate = result.estimate
+        else:
+            estimate = estimate_confidence(fitted, crowd, truth=gold)
+    tables: dict[str, pd.DataFrame | Writer] = {}
+    facts = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), ("Method", fitting.describe_fit(fitted))]
+    summary: dict[str, Any] = {"expected_accuracy": estimate.accuracy.to_dict()}
+    if result is not None:
+        tables |= {fitting.LABELS: _recalibrated_labels(estimate), CLASSES: rounded(result.accuracy_by_class)}
+        summary |= _summarize(result)
+        facts += _result_lines(result)
+    else:
+        facts.append(("Accuracy", f"expected {estimate.accuracy}, without checks"))
+    if size is not None:
+        sample = draw_audit_sample(estimate, size, random_state=seed)
+        tables[CHECKS] = rounded(sample.assign(truth="")[["truth", "stratum", "weight"]])
+        if vote_source.format.is_tool:
+            tables[IMPORT] = _queue_writer(sample.index, vote_source)
+        summary["drawn"] = len(sample)
+        facts.append(("Drawn", f"{len(sample):,} tasks to check, {sample['weight'].min():.2g} to "
+                      f"{sample['weight'].max():.2g} tasks each stands for"))  # fmt: skip
+    command = {
+        "votes": str(votes), **reading.to_record(vote_source), "size": size, "checked": fitting.path_text(checked),
+        "truth": fitting.path_text(truth), "within": within, "seed": seed,
+    }  # fmt: skip
+    run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
+    what = "results" if size is None else "tasks to check"
+    written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what=what)
+    fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
+    if result is not None and not (as_json or quiet):
+        _show_classes(result)
+
+
+def _drop_unchecked(checks: pd.Series, path: Path) -> pd.Series:
+    """Return the rows with a truth; the others are not checked yet."""
+    from wisecrowd.errors import InputError
+
+    is_filled = checks.astype(str).str.strip() != ""
+    if not is_filled.any():
+        raise InputError(f"no row of {path} has a truth yet; fill in the column truth of the tasks that you checked")
+    return checks[is_filled]
+
+
+def _read_weights(path: Path, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
+    """Return the weights of the checks by task of the crowd, or None if the file has no column ``weight``."""
+    from wisecrowd import io
+    from wisecrowd.data.vocabulary import match_id_type
+    from wisecrowd.io.problems import MissingColumn
+
+    if path.suffix not in (".csv", ".tsv", ".parquet"):
+        return None
+    try:
+        weight = io.read_truth(path, truth="weight", numeric=True)
+    except MissingColumn:
+        return None
+    weight = weight[weight.index.isin(checks.index)]
+    weight.index = match_id_type(weight.index, tasks)
+    return weight
+
+
+def _recalibrated_labels(estimate: LabelConfidence) -> pd.DataFrame:
+    """Return labels and confidence; a checked task has its truth as label."""
+    import numpy as np
+
+    from wisecrowd.cli._outputs import DECIMALS
+
+    labels = estimate.table.astype({"label": object})
+    is_known = estimate.checked >= 0
+    labels.loc[is_known, "label"] = np.asarray(estimate.classes[estimate.checked[is_known]])
+    labels.loc[is_known, "confidence"] = 1.0
+    # The true class of these tasks is none of the labels, so that the label is known to be wrong.
+    labels.loc[estimate.checked < -1, "confidence"] = 0.0
+    return labels.round({"confidence": DECIMALS}).reset_index()
+
+
+def _queue_writer(tasks: pd.Index, source: VoteSource) -> Writer:
+    """Return a function that writes tasks for import into the labelling tool of the votes."""
+    from wisecrowd.io.tools.consensus_export import write_queue
+    from wisecrowd.io.tools.projects import read_project
+
+    project = read_project(source, duplicates="keep")
+    return lambda path: write_queue(tasks, project, path)
+
+
+def _summarize(result: AuditResult) -> dict[str, Any]:
+    """Return the figures of an audit for JSON."""
+    by_class = result.accuracy_by_class.round(6)
+    return {
+        "checked": result.n_checked,
+        "right": result.n_right,
+        "checks_alone": result.checks_alone.to_dict(),
+        "by_class": {str(name): row for name, row in by_class.to_dict("index").items()},
+        "further_checks": result.n_more,
+        "within": result.half_width,
+    }
+
+
+def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
+    """Return the lines of the summary."""
+    from wisecrowd.utils.text import count_noun
+
+    points = f"±{100 * result.half_width:.3g} points"
+    more = (
+        f"{points} are reached"
+        if not result.n_more
+        else f"about {count_noun(result.n_more, 'more check')} for {points}"
+    )
+    return [
+        ("Checked", f"{count_noun(result.n_checked, 'task')}, {result.n_right:,} labels right"),
+        ("Accuracy", str(result.accuracy)),
+        ("Checks alone", str(result.checks_alone)),
+        ("Further", more),
+    ]
+
+
+def _show_classes(result: AuditResult) -> None:
+    """Print the accuracy of the most frequent classes."""
+    by_class = result.accuracy_by_class.sort_values("n_tasks", ascending=False, kind="stable")
+    rows = [
+        (shorten_id(str(row.Index), 30), f"{row.n_tasks:,}", f"{row.n_gold:,}",
+         *(f"{share:.3f}" for share in (row.accuracy, row.low, row.high)))
+        for row in by_class.itertuples()
+    ]  # fmt: skip
+    show()
+    show(table(["label", "tasks", "checked", "accuracy", "low", "high"], rows[:SHOWN], n_text_columns=1))
+    if len(rows) > SHOWN:
+        show(f"and {len(rows) - SHOWN:,} more")
