@@ -63,7 +63,13 @@ def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.Monke
     for step in commands:
         if step.code.split()[1] != "serve":  # it runs until it is stopped; tests/service/test_server.py starts it
             machinery.run_step(step, tmp_path, {})
-    assert {path.name for path in tmp_path.iterdir()} - inputs == {"results", "report.html", "completed", "crowd", "audit"}
+    assert {path.name for path in tmp_path.iterdir()} - inputs == {
+        "results",
+        "report.html",
+        "completed",
+        "crowd",
+        "audit",
+    }
 
 
 def test_pages_exist(machinery: Any) -> None:
