@@ -219,11 +219,13 @@ def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
 def _show_classes(result: AuditResult) -> None:
     """Print the accuracy of the most frequent classes."""
     by_class = result.accuracy_by_class.sort_values("n_tasks", ascending=False, kind="stable")
+    figures = by_class[["accuracy", "low", "high"]].to_numpy()
     rows = [
-        (shorten_id(str(row.Index), 30), f"{row.n_tasks:,}", f"{row.n_gold:,}",
-         *(f"{share:.3f}" for share in (row.accuracy, row.low, row.high)))
-        for row in by_class.itertuples()
-    ]  # fmt: skip
+        (shorten_id(str(name), 30), f"{n_tasks:,}", f"{n_gold:,}", *(f"{share:.3f}" for share in shares))
+        for name, n_tasks, n_gold, shares in zip(
+            by_class.index, by_class["n_tasks"], by_class["n_gold"], figures, strict=True
+        )
+    ]
     show()
     show(table(["label", "tasks", "checked", "accuracy", "low", "high"], rows[:SHOWN], n_text_columns=1))
     if len(rows) > SHOWN:
