@@ -216,3 +216,23 @@ def test_damaged_files(tmp_path: Path, name: str) -> None:
         (tmp_path / name).write_bytes(damaged)
         with pytest.raises(InputError, match=name.replace(".", r"\.")):
             wc.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("bomb", ["json.gz", "features.csv.gz", "toloka", "csv.gz"])
+def test_large_files_are_unpacked_once_before_they_are_kept(
+    tmp_path: Path, bomb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressed_files, "SAFE_BYTES", 0)
+    name, content, read = BOMBS[bomb]
+    (tmp_path / name).write_bytes(content)
+    sizes: list[int | None] = []
+    read_bytes = compressed_files._BoundedFile.read
+
+    def record(file: Any, size: int | None = -1) -> bytes:
+        sizes.append(size)
+        return read_bytes(file, size)
+
+    monkeypatch.setattr(compressed_files._BoundedFile, "read", record)
+    with pytest.raises(InputError, match="too much for a file of"):
+        read(tmp_path / name)
+    assert -1 not in sizes, "all of it was asked for at once"

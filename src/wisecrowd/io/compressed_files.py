@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 MAX_RATIO = 200
 #: Unpacked bytes up to which the ratio does not matter, because they are harmless.
 MIN_LIMIT_BYTES = 1 << 26
+#: Unpacked bytes that may be in memory before a file turns out to be too large. Larger files are unpacked twice.
+SAFE_BYTES = 1 << 30
+#: Bytes that are unpacked at a time.
+CHUNK_BYTES = 1 << 22
 #: Share of the free memory that unpacked data may take.
 MEMORY_SHARE = 0.5
 #: Suffixes of compressed text.
@@ -166,6 +170,32 @@ def open_input(path: Path, *, in_memory: bool = True) -> Any:
         raise InputError(f"cannot read it: {error.strerror or error}") from None
 
 
+def check_compressed_file(path: Path) -> None:
+    """Raise an error if a compressed file exceeds the limit, before it is read into memory.
+
+    Parameters
+    ----------
+    path : Path
+        File. Nothing is done if it is not compressed, or so small that it can be read up to the limit.
+
+    Raises
+    ------
+    InputError
+        If the file unpacks to more than the limit.
+
+    Examples
+    --------
+    >>> import gzip
+    >>> _ = Path("votes.csv.gz").write_bytes(gzip.compress(b"task,worker,label"))
+    >>> check_compressed_file(Path("votes.csv.gz"))
+    """
+    if path.suffix.lower() not in COMPRESSIONS or get_unpacked_limit(path.stat().st_size) <= SAFE_BYTES:
+        return
+    with open_input(path) as file:
+        while file.read(CHUNK_BYTES):
+            pass
+
+
 class _BoundedFile(io.RawIOBase):
     """Decompressed file that ends in an error when it exceeds the limit.
 
@@ -183,11 +213,12 @@ class _BoundedFile(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Read up to ``size`` bytes, or all."""
+        if size is None or size < 0:  # in steps, because the library allocates what it is asked for
+            return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         # One byte beyond the limit is enough to know.
         rest = self.limit + 1 - self.n_bytes
-        n_requested = rest if size is None or size < 0 else min(size, rest)
         try:
-            content: bytes = self.stream.read(n_requested)
+            content: bytes = self.stream.read(min(size, rest))
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"it cannot be decompressed: {error}; it may be damaged or cut off") from None
         self.n_bytes += len(content)

@@ -15,7 +15,7 @@ import pyarrow.json as arrow_json
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_exact_ids
 from wisecrowd.errors import InputError, preview
-from wisecrowd.io.compressed_files import open_input
+from wisecrowd.io.compressed_files import check_compressed_file, open_input
 from wisecrowd.io.formats import FormatReader
 from wisecrowd.io.problems import MixedTypes, shorten_message
 from wisecrowd.io.tables.columns import find_columns, names_votes
@@ -115,6 +115,7 @@ def _find_lines(path: Path, rows: Sequence[int]) -> list[int]:
 def _read_lines(path: Path, records: Sequence[_Record], names: list[str]) -> pa.Table:
     # Without a schema, the parser would turn text that looks like a date into a date.
     types = {name: _find_type(records, name) for name in names}
+    check_compressed_file(path)
     try:
         return _parse_lines(path, types)
     except pa.ArrowInvalid as error:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.compressed_files import open_input
+from wisecrowd.io.compressed_files import check_compressed_file, open_input
 from wisecrowd.io.problems import shorten_message
 from wisecrowd.io.tables.csv import BLOCK_BYTES
 from wisecrowd.io.tables.text_files import read_head_lines
@@ -90,6 +90,7 @@ def read_delimited(path: Path, separator: str, *, text_columns: Sequence[str]) -
         If the file is not delimited text.
     """
     types = dict.fromkeys(text_columns, pa.string())
+    check_compressed_file(path)
     convert = arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
     try:
         with open_input(path) as stream:

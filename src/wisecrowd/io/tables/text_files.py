@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.compressed_files import open_input
+from wisecrowd.io.compressed_files import check_compressed_file, open_input
 from wisecrowd.io.problems import EmptyInput
 
 #: Bytes that are read to look at a file: enough for any header and the first records of most files.
@@ -111,6 +111,7 @@ def read_text(path: Path) -> str:
         If the file is not text in UTF-8.
     """
     read_head_lines(path)
+    check_compressed_file(path)
     try:
         with open_input(path) as stream:
             return bytes(stream.read()).decode("utf-8-sig")
