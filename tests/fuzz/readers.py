@@ -10,12 +10,14 @@ them, and with one command. Each must return or raise a `WisecrowdError` that na
 from __future__ import annotations
 
 import bz2
+import contextlib
 import dataclasses
 import functools
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,16 +142,30 @@ class Sample:
         refusals: list[WisecrowdError | None] = []
         for step in self.steps:
             try:
-                step(folder / INPUT / case["path"])
+                with _limit_time(step):
+                    step(folder / INPUT / case["path"])
                 refusals.append(None)
             except WisecrowdError as error:
                 refusals.append(error)
                 if isinstance(error, InputError) and str(folder) not in str(error):
                     raise AssertionError(f"the refusal does not name the file: {error}") from error
         if case["command"]:
-            _run_command(case["command"])
+            with _limit_time(case["command"]):
+                _run_command(case["command"])
         if refusals and refusals[0] is not None:
             raise refusals[0]
+
+
+@contextlib.contextmanager
+def _limit_time(part: object) -> Iterator[None]:
+    """Raise an error if one step or command takes longer than a case may."""
+    begin = time.process_time()
+    try:
+        yield
+    finally:
+        seconds = time.process_time() - begin
+        if seconds > runner.MAX_SECONDS:
+            raise runner.TooSlow(f"{part} took {seconds:.0f} s")
 
 
 def _make_special_file(file: Path, rng: np.random.Generator) -> str:
@@ -335,8 +351,10 @@ def _run_command(words: list[str]) -> None:
 
 @functools.cache
 def _app() -> Any:
-    from wisecrowd.cli import build_app
+    from wisecrowd.cli import _memory, build_app
 
+    # A command that ends soon may keep freed memory; here it would count for all later cases of the process.
+    _memory.keep_freed_memory = lambda: None
     return build_app()
 
 
@@ -545,7 +563,10 @@ SAMPLES = (
     Sample("results", RESULTS, "results", [read_results], EXPORT_COMMANDS),
     Sample("label-studio-server", {"page.json": PAGE}, "page.json", [pull_project]),
 )
-TARGETS = tuple(Target(sample.name, sample.prepare, sample.run) for sample in SAMPLES)
+TARGETS = tuple(
+    Target(sample.name, sample.prepare, sample.run, max_seconds=(len(sample.steps) + 1) * runner.MAX_SECONDS)
+    for sample in SAMPLES
+)
 
 if __name__ == "__main__":
     runner.main("tests.fuzz.readers")

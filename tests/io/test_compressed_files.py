@@ -184,7 +184,7 @@ def test_the_free_memory_is_a_limit_of_its_own(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(compressed_files, "get_free_memory", lambda: 200_000)
     with pytest.raises(InputError, match="too much for the free memory"):
         wc.read(path)
-    assert get_unpacked_limit(1000) == 100_000
+    assert get_unpacked_limit(1000) == 50_000
     assert get_unpacked_limit(1000, in_memory=False) == MIN_LIMIT_BYTES
 
 

@@ -93,3 +93,10 @@ def test_option_from_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "New token" in result.stderr  # which nobody could know otherwise
     assert "Votes in" not in result.stderr
     assert captured["votes"] == 60
+
+
+def test_refusals_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(f"task,worker,label\n{'t' * 2000},ann,cat\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"votes\.csv: names have 1,000 characters at most"):
+        list(read_events(path))

@@ -53,7 +53,7 @@ MaxUnpacked = Annotated[
         show_default=False,
         rich_help_panel=PANEL,
         callback=_limit_unpacked,
-        help="Size that a compressed file may unpack to, such as 16GB. Without it, 200 times its size and half of the memory.",
+        help="Size that a compressed file may unpack to, such as 16GB. Without it, 50 times its size and a quarter of the memory.",
     ),
 ]
 

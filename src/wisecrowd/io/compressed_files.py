@@ -1,7 +1,7 @@
 """Compressed input, read within limits: a file of a few megabytes can unpack to many gigabytes.
 
 Everything that is compressed or declares its own size is checked here: text (gzip, bzip2, zstd), zip files, arrays (npz) and
-Parquet. By default, data may be 200 times as large as its file and take half of the free memory. `limit_unpacked` sets another
+Parquet. By default, data may be 50 times as large as its file and take a quarter of the free memory. `limit_unpacked` sets another
 limit.
 """
 
@@ -22,16 +22,17 @@ from wisecrowd.utils.memory import format_size, get_free_memory, parse_size
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-#: Unpacked bytes per byte of the file. Votes as text have 5 to 20; gzip can reach 1,000, other formats far more.
-MAX_RATIO = 200
+#: Unpacked bytes per byte of the file. Votes as text have 5 to 20; gzip can reach 1,000, other formats far more. A table takes up
+#: to four times the memory of its text, so that a file of 8 MB takes 2 GB at most.
+MAX_RATIO = 50
 #: Unpacked bytes up to which the ratio does not matter, because they are harmless.
 MIN_LIMIT_BYTES = 1 << 26
 #: Unpacked bytes that may be in memory before a file turns out to be too large. Larger files are unpacked twice.
-SAFE_BYTES = 1 << 30
+SAFE_BYTES = 1 << 28
 #: Bytes that are unpacked at a time.
 CHUNK_BYTES = 1 << 22
-#: Share of the free memory that unpacked data may take.
-MEMORY_SHARE = 0.5
+#: Share of the free memory that unpacked data may take, because a table takes up to four times the memory of its text.
+MEMORY_SHARE = 0.25
 #: Suffixes of compressed text.
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
@@ -86,7 +87,7 @@ def get_unpacked_limit(packed_bytes: int, *, in_memory: bool = True) -> int:
     Examples
     --------
     >>> get_unpacked_limit(1_000_000, in_memory=False)
-    200000000
+    67108864
     """
     chosen = _chosen_limit.get()
     if chosen is not None:

@@ -244,8 +244,8 @@ def read(
         Question to read from the export of a labelling tool (see :func:`wisecrowd.io.tools.projects.read_project` for
         reading all of them).
     max_unpacked : int or str, optional
-        Size that a compressed file may unpack to, such as ``"16GB"``. By default, a file may unpack to 200 times its size and
-        to half of the free memory, so that a small hostile file cannot fill the memory.
+        Size that a compressed file may unpack to, such as ``"16GB"``. By default, a file may unpack to 50 times its size and
+        to a quarter of the free memory, so that a small hostile file cannot fill the memory.
 
     Returns
     -------

@@ -40,22 +40,26 @@ def read_events(path: Path) -> Iterator[Event]:
     'ann'
     """
     from wisecrowd.io import VoteSource, read
+    from wisecrowd.io.problems import prefix_errors
     from wisecrowd.io.tools.export_files import read_objects
     from wisecrowd.io.tools.projects import read_project
 
     source = VoteSource.detect(path)
     if not source.format.is_tool:
-        yield from _crowd_events(DEFAULT_QUESTION, read(source, duplicates="last"), None)
+        crowd = read(source, duplicates="last")
+        with prefix_errors(path):
+            yield from _crowd_events(DEFAULT_QUESTION, crowd, None)
         return
     project = read_project(source, duplicates="last")
-    tasks = read_objects(path, source.format.description) if source.format.name == "label-studio" else []
-    if tasks and all("project" in task for task in tasks):
-        for task in tasks:
-            yield from parse_exported_task(task)
-        return
-    for question in project.questions.values():
-        if question.kind != "number":
-            yield from _crowd_events(question.name, question.crowd, question.truth)
+    with prefix_errors(path):
+        tasks = read_objects(path, source.format.description) if source.format.name == "label-studio" else []
+        if tasks and all("project" in task for task in tasks):
+            for task in tasks:
+                yield from parse_exported_task(task)
+            return
+        for question in project.questions.values():
+            if question.kind != "number":
+                yield from _crowd_events(question.name, question.crowd, question.truth)
 
 
 def _crowd_events(question: str, crowd: Crowd, truth: pd.Series[Any] | None) -> Iterator[Event]:

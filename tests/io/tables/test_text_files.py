@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import wisecrowd as wc
 from wisecrowd.errors import InputError
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables import text_files
@@ -94,3 +96,18 @@ class TestPeek:
         path = write(tmp_path, b"a\n")
         peek_lines(path).append("more")
         assert peek_lines(path) == ["a\n"]
+
+
+def test_a_line_of_separators_is_no_table(tmp_path: Path) -> None:
+    """A reader keeps kilobytes for each column, so that a megabyte of commas took gigabytes."""
+    path = write(tmp_path, b"," * 1_000_000 + b"\n")
+    for read_file in (wc.read, partial(wc.read, format="mace"), wc.read_features):
+        with pytest.raises(InputError, match=r"file.csv: its first line has 1,000,001 columns, more than 100,000"):
+            read_file(path)
+
+
+def test_many_columns_are_counted_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "MAX_COLUMNS", 3)
+    text_files.check_column_count(["\n", "a,b,c\n", "a,b,c,d\n"], ",")
+    with pytest.raises(InputError, match="4 columns, more than 3"):
+        text_files.check_column_count(["a,b,c,d\n"], ",")

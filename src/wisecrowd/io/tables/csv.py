@@ -20,7 +20,7 @@ from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.columns import find_columns, names_votes
 from wisecrowd.io.tables.crowd_tables import iter_text_tables
 from wisecrowd.io.tables.csv_records import check_quotes_closed, find_record_lines
-from wisecrowd.io.tables.text_files import encoding_error, peek_lines, read_head_lines
+from wisecrowd.io.tables.text_files import check_column_count, encoding_error, peek_lines, read_head_lines
 from wisecrowd.io.tables.vote_columns import VoteColumns, build_truth
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 from wisecrowd.utils.files import atomic_path
@@ -170,6 +170,7 @@ def convert_options(types: dict[str, pa.DataType]) -> arrow_csv.ConvertOptions:
 
 
 def _parse_first_row(lines: list[str], separator: str) -> list[str]:
+    check_column_count(lines, separator)
     try:
         return next(row for row in csv.reader(lines, delimiter=separator) if row)
     except csv.Error as error:

@@ -13,7 +13,7 @@ from wisecrowd.errors import InputError
 from wisecrowd.io.compressed_files import check_compressed_file, open_input
 from wisecrowd.io.problems import shorten_message
 from wisecrowd.io.tables.csv import BLOCK_BYTES
-from wisecrowd.io.tables.text_files import read_head_lines
+from wisecrowd.io.tables.text_files import check_column_count, read_head_lines
 
 #: Separators by suffix.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -61,8 +61,10 @@ def read_delimited_names(path: Path, separator: str) -> list[str]:
     InputError
         If the file is not delimited text.
     """
+    lines = read_head_lines(path)
+    check_column_count(lines, separator)
     try:
-        return next(row for row in csv.reader(read_head_lines(path), delimiter=separator) if row)
+        return next(row for row in csv.reader(lines, delimiter=separator) if row)
     except (csv.Error, StopIteration) as error:
         raise _not_delimited(separator, error) from None
 

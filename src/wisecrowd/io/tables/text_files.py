@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from wisecrowd.io.problems import EmptyInput
 HEAD_BYTES = 1 << 16
 #: Bytes that are read in addition if the first line does not end within `HEAD_BYTES`.
 EXTRA_HEAD_BYTES = 1 << 24
+#: Columns of a delimited table. A reader keeps several kilobytes for each, so that a line of separators could fill the memory.
+MAX_COLUMNS = 100_000
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 #: First bytes of files that are not text, and what such a file is.
 _MAGIC = {
@@ -90,6 +93,34 @@ def _first_line(raw: bytes) -> bytes | None:
     text = raw.lstrip()
     end = re.search(rb"[\r\n]", text)
     return None if end is None else text[: end.start()]
+
+
+def check_column_count(lines: Sequence[str], separator: str) -> None:
+    """Raise an error if the first line of a table has too many columns.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        First lines of a file.
+    separator : str
+        Separator of the columns.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MAX_COLUMNS`.
+
+    Examples
+    --------
+    >>> check_column_count(["task,worker,label"], ",")
+    """
+    first_line = next((line for line in lines if line.strip()), "")
+    n_columns = first_line.count(separator) + 1
+    if n_columns > MAX_COLUMNS:
+        raise InputError(
+            f"its first line has {n_columns:,} columns, more than {MAX_COLUMNS:,}; write one vote per row, or features as arrays "
+            "(npz)"
+        )
 
 
 def read_text(path: Path) -> str:
