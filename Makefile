@@ -4,9 +4,10 @@
 .DELETE_ON_ERROR:
 # Two installations into one environment must not overlap.
 .NOTPARALLEL:
-.PHONY: help demo test test-fast lint format docs bench clean
+.PHONY: help demo test test-fast test-lower-bounds lint format docs bench clean
 
 VENV := .venv
+LOWER := .venv-lower-bounds
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
@@ -34,6 +35,13 @@ test: $(VENV)/installed-dev ## run all tests and examples; ARGS="-k crowd" selec
 test-fast: $(VENV)/installed-dev ## run the tests that need neither torch, Ray, a browser nor real data
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --fast tests $(ARGS)
 
+# Old versions of libraries use names that newer ones deprecate; those warnings are not ours.
+test-lower-bounds: ## run the fast tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	@$(or $(PYTHON),python3.11) -m venv --clear $(LOWER)
+	@$(LOWER)/bin/python .ci/lower_bounds.py > $(LOWER)/pins.txt
+	@$(LOWER)/bin/python -m pip --disable-pip-version-check install -qq -r $(LOWER)/pins.txt -e . pytest pytest-xdist hypothesis polars krippendorff
+	@$(LOWER)/bin/python -m pytest -q -n 2 --fast tests -W ignore::DeprecationWarning -W ignore::FutureWarning $(ARGS)
+
 lint: $(VENV)/installed-dev ## check style, types and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -52,7 +60,7 @@ bench: $(VENV)/installed-dev ## measure speed
 	@$(BIN)/python benchmarks/aggregate.py --quick
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .ruff_cache .import_linter_cache src/wisecrowd.egg-info wisecrowd-demo
+	rm -rf $(VENV) $(LOWER) build dist site .hypothesis .mypy_cache .ruff_cache .import_linter_cache src/wisecrowd.egg-info wisecrowd-demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A pyenv shim may point to a missing Python, and a system Python may lack venv, so each candidate is tried.

@@ -62,7 +62,7 @@ def test_writes_labels_workers_model_and_record(run: Any, votes: Path, features:
     assert record["files"] == ["labels.csv", "workers.csv", "model", "run.json"]
     loaded = wc.load("out/model")
     assert isinstance(loaded, wc.Raykar)
-    np.testing.assert_array_equal(loaded.predict_proba([[-1.0, 0.0]]), fitted.predict_proba([[-1.0, 0.0]]))
+    np.testing.assert_allclose(loaded.predict_proba([[-1.0, 0.0]]), fitted.predict_proba([[-1.0, 0.0]]), rtol=1e-12)
 
 
 def test_says_the_handful_of_things_a_person_wants(run: Any, votes: Path, features: Path, new: Path) -> None:

@@ -57,8 +57,8 @@ def test_range_of_labels_activity_and_difficulty(run: Any) -> None:
         (["--votes-per-task", "many"], "3 or 2-5"),
         (["--votes-per-task", "99"], "workers"),
         (["--activity", "lazy"], "activity"),
-        (["--spammers", "1.5"], "less than or equal to 1"),
-        (["--tasks", "0"], "greater than or equal to 1"),
+        (["--spammers", "1.5"], "Invalid value for '--spammers'"),
+        (["--tasks", "0"], "Invalid value for '--tasks'"),
     ],
 )
 def test_bad_usage(run: Any, options: list[str], advice: str) -> None:

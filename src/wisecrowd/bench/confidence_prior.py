@@ -107,7 +107,17 @@ class GoldPart:
         return FAMILIES[self.name]
 
     def sample(self, size: int) -> GoldPart:
-        """Return at most ``size`` gold tasks, drawn at random."""
+        """Return at most ``size`` gold tasks, drawn at random.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of tasks.
+
+        Returns
+        -------
+        GoldPart
+        """
         if len(self.right) <= size:
             return self
         rows = np.random.default_rng(0).choice(len(self.right), size, replace=False)

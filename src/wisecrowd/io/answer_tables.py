@@ -152,8 +152,12 @@ def read_comparisons(
     left, right, label, worker, task : str, optional
         Names of columns. Without them, common names are recognised: left and right, model_a and model_b, winner, judge, prompt.
         Worker and task are optional.
-    duplicates, swapped, missing
-        See `Comparisons.from_frame`.
+    duplicates : {"error", "first", "last", "keep"}, default="error"
+        Rule for repeated comparisons of a worker; see `Comparisons.from_frame`.
+    swapped : str, default="average"
+        Rule for comparisons of a worker in both orders; see `Comparisons.from_frame`.
+    missing : {"error", "drop"}, default="error"
+        Rule for rows with an empty cell.
 
     Returns
     -------
@@ -200,8 +204,10 @@ def read_label_sets(
         CSV, TSV, Parquet or JSON.
     task, worker, label : str, optional
         Names of columns. Without them, common names are recognised: task, worker and labels, tags or categories.
-    separator, duplicates
-        See `LabelSetCrowd.from_frame`.
+    separator : str, optional
+        Separator of the labels of a set; see `LabelSetCrowd.from_frame`.
+    duplicates : {"error", "first", "last", "union"}, default="error"
+        Rule for repeated sets of a worker on a task.
 
     Returns
     -------

@@ -232,7 +232,13 @@ class LimitedProtocol(HttpToolsProtocol):
     # ------------------------------------------------------------------ callbacks of the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Register the connection, or refuse it if the server is full."""
+        """Register the connection, or refuse it if the server is full.
+
+        Parameters
+        ----------
+        transport : asyncio.Transport
+            Transport of the connection.
+        """
         super().connection_made(transport)
         self.address = group_address(self.client[0] if self.client else "")
         self._deadline = self.loop.time() + self._limits.header_seconds
@@ -240,12 +246,24 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(503, f"the service has {self._limits.connections:,} connections, its maximum; try again later")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection."""
+        """Remove the connection.
+
+        Parameters
+        ----------
+        exc : Exception or None
+            Error that ended the connection.
+        """
         self._registry.discard(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what the client sends, in parts after which the limits are checked."""
+        """Parse received bytes in parts, and check the limits after each.
+
+        Parameters
+        ----------
+        data : bytes
+            Received bytes.
+        """
         part_bytes = self._limits.header_bytes
         if len(data) <= part_bytes:
             self._parse(data)
@@ -286,7 +304,13 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body."""
+        """Pass on a part of a body.
+
+        Parameters
+        ----------
+        body : bytes
+            Part of the body.
+        """
         self._n_callbacks += 1
         super().on_body(body)
 

@@ -119,8 +119,12 @@ def checksum_record(number: int, question: int, task: int, worker: int | None, l
 
     Parameters
     ----------
-    number, question, task, worker, label, time
+    number, question, task, label : int
         Columns of the record.
+    worker : int or None
+        Number of the worker; None for a gold label.
+    time : float or None
+        Time of the vote.
 
     Returns
     -------
