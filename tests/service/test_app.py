@@ -315,3 +315,16 @@ def test_each_invalid_field_has_one_error(service: Any) -> None:
         assert response.status_code == 422, time
         assert {tuple(each["loc"]) for each in response.json()["detail"]} == {("time",)}
     assert service.post("/votes", {**good, "time": "2026-05-01T10:00:00+02:00"})["new"] == 1
+
+
+def test_votes_with_too_many_classes_are_refused(service: Any, caplog: pytest.LogCaptureFixture) -> None:
+    service.coordinator.store.max_classes = 3
+    votes = [{"task": f"t{n}", "worker": "ann", "label": f"text {n}"} for n in range(5)]
+    response = service.ask("POST", "/votes", json=votes)
+    assert response.status_code == 422
+    assert "--max-classes" in response.json()["detail"]
+    assert service.get("/questions") == []
+    assert service.post("/votes", votes[:3])["new"] == 3
+    assert service.ask("POST", "/truth", json={"task": "t0", "label": "another"}).status_code == 422
+    assert service.post("/votes", {**votes[3], "label": "text 0"})["new"] == 1
+    assert caplog.records == []

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -46,3 +49,18 @@ def test_termination_ends_the_process(background: BackgroundProcess) -> None:
     background.terminate()
     child.join(10)
     assert not child.is_alive()
+
+
+def test_running_job_is_cancelled(background: BackgroundProcess) -> None:
+    assert background.submit(pow, 2, 3).result() == 8  # the child has started
+    endless = background.submit(time.sleep, 600)
+    background.cancel(endless)
+    with pytest.raises((BrokenProcessPool, CancelledError)):
+        endless.result(60)
+    assert background.submit(pow, 2, 4).result() == 16
+
+
+def test_cancelling_a_job_does_not_stop_another_one(background: BackgroundProcess) -> None:
+    first, second = background.submit(time.sleep, 0.2), background.submit(pow, 2, 5)
+    background.cancel(first)
+    assert second.result(60) == 32

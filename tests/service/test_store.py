@@ -221,3 +221,19 @@ def test_second_writer_is_refused_through_links(tmp_path: Path, database: str) -
 def test_only_the_owner_can_read_the_database(database: str) -> None:
     Store(database).close()
     assert Path(database).stat().st_mode & 0o077 == 0
+
+
+def test_number_of_classes_is_limited(database: str) -> None:
+    store = Store(database, max_classes=2)
+    store.apply([Upsert("id:1", (vote("t1", "ann", "good"),)), Upsert("id:2", (vote("t1", "bob", "bad"),))])
+    for record in (vote("t2", "ann", "free text"), VoteRecord("mood", "t2", None, "gold text")):
+        with pytest.raises(module.TooManyClasses, match="'mood' has 2 classes, the maximum"):
+            store.apply([Upsert("id:3", (record,))])
+    assert store.vocabularies["mood"].tasks.names == ["t1"]
+    assert store.apply([Upsert("id:3", (vote("t2", "ann", "bad"), vote("t2", "ann", "x", "other")))]).outcomes == [
+        "new"
+    ]
+    store.close()
+    with pytest.raises(InputError, match=r"has 2 classes, more than 1; .*--max-classes"):
+        Store(database, max_classes=1)
+    Store(database, max_classes=2).close()

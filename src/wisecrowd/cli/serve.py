@@ -63,6 +63,9 @@ def serve(
         ),
     ] = None,
     max_bytes: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="Maximum size of a request.")] = 4_000_000,
+    max_classes: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Maximum number of classes of a question; memory grows with it.")
+    ] = 1_000,
     max_connections: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of simultaneous connections.")
     ] = 2_000,
@@ -124,7 +127,20 @@ def serve(
         "connections": max_connections, "connections_per_address": max_connections_per_address,
         "header_seconds": header_seconds, "body_seconds": body_seconds,
     }  # fmt: skip
-    _run(database, host, port, settled, early, target, token_file, max_bytes, limits, begin_with or [], quiet=quiet)
+    _run(
+        database,
+        host,
+        port,
+        settled,
+        early,
+        target,
+        token_file,
+        max_bytes,
+        max_classes,
+        limits,
+        begin_with or [],
+        quiet=quiet,
+    )
 
 
 def _method(name: str) -> ConfusionEM:
@@ -145,7 +161,7 @@ def _method(name: str) -> ConfusionEM:
 
 def _run(
     database: str, host: str, port: int, method: ConfusionEM, early: ConfusionEM | None, target: float,
-    token_file: Path | None, max_bytes: int, limits: dict[str, Any], begin_with: list[Path], *, quiet: bool,
+    token_file: Path | None, max_bytes: int, max_classes: int, limits: dict[str, Any], begin_with: list[Path], *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
@@ -163,7 +179,7 @@ def _run(
     with (
         contextlib.closing(bound_socket),
         contextlib.closing(
-            Coordinator(Store(database, on_wait=print_note), method, target, early=early)
+            Coordinator(Store(database, on_wait=print_note, max_classes=max_classes), method, target, early=early)
         ) as coordinator,
     ):
         for path in begin_with:

@@ -28,10 +28,13 @@ from wisecrowd.service.authentication import (
     read_bearer_token,
     tokens_match,
 )
-from wisecrowd.service.coordinator import Coordinator, ServiceBusy, WriteFailed
+from wisecrowd.service.coordinator import REFIT_SECONDS, Coordinator, ServiceBusy, WriteFailed
 from wisecrowd.service.events import RegisterTasks, Upsert, VoteRecord, build_source, parse_vote_id
 from wisecrowd.service.middleware import BodySizeLimit, JsonContentType
+from wisecrowd.service.question_state import QuestionState
+from wisecrowd.service.shared_jobs import ClientGone, wait_for_job
 from wisecrowd.service.status_page import PAGE_HEADERS, render_status_page
+from wisecrowd.service.store import TooManyClasses
 from wisecrowd.service.vote_requests import parse_votes, write_events
 from wisecrowd.service.webhooks import parse_webhook
 
@@ -39,6 +42,8 @@ from wisecrowd.service.webhooks import parse_webhook
 MAX_BODY_BYTES = 4_000_000
 #: Maximum number of rows in a response.
 MAX_ROWS = 1_000
+#: Status of a request whose client has gone, as nginx logs it.
+CLIENT_GONE = 499
 #: Maximum number of errors in a response to an invalid request.
 MAX_ERRORS = 20
 
@@ -127,6 +132,12 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
     async def handle_busy(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 503, headers={"Retry-After": "1"})
 
+    async def handle_gone(_: Request, __: Exception) -> Response:
+        return Response(status_code=CLIENT_GONE)  # nobody receives it
+
+    async def handle_too_many_classes(_: Request, error: Exception) -> Response:
+        return JSONResponse({"detail": str(error)}, 422)
+
     async def handle_unknown_path(request: Request, _: Exception) -> Response:
         """Answer requests to unknown paths; without the token, they do not differ from existing ones."""
         if tokens_match(read_bearer_token(request), token):
@@ -135,6 +146,8 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
 
     app.add_exception_handler(RequestValidationError, handle_invalid)
     app.add_exception_handler(InputError, handle_unknown_name)
+    app.add_exception_handler(ClientGone, handle_gone)
+    app.add_exception_handler(TooManyClasses, handle_too_many_classes)
     app.add_exception_handler(ServiceBusy, handle_busy)
     app.add_exception_handler(WriteFailed, handle_busy)
     app.add_exception_handler(404, handle_unknown_path)
@@ -355,13 +368,19 @@ def _add_reading_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
         return schemas.TaskSuggestions(tasks=tasks, reason=reason)
 
     @app.post("/refit", dependencies=authenticated, responses={**_NOT_FOUND, **_BUSY})
-    def refit(question: QuestionParameter = None) -> schemas.QuestionSummary:
+    async def refit(request: Request, question: QuestionParameter = None) -> schemas.QuestionSummary:
         """Wait for a fit to all votes so far. The answers then equal those of ``wisecrowd aggregate``."""
-        state = coordinator.question(question)
-        if not coordinator.refit(state):
-            raise ServiceBusy("the fit takes longer than five minutes; ask again later")
-        with coordinator.lock:
-            return schemas.QuestionSummary(**state.describe())
+        state = await asyncio.to_thread(coordinator.question, question)
+        try:
+            await wait_for_job(request, coordinator.start_refit(state), REFIT_SECONDS)
+        except TimeoutError:
+            raise ServiceBusy("the fit takes longer than five minutes; ask again later") from None
+        return await asyncio.to_thread(_summarize, coordinator, state)
+
+
+def _summarize(coordinator: Coordinator, state: QuestionState) -> schemas.QuestionSummary:
+    with coordinator.lock:
+        return schemas.QuestionSummary(**state.describe())
 
 
 def _next_start(start: int, limit: int, total: int) -> int | None:
@@ -403,7 +422,11 @@ def _add_pages(app: FastAPI, coordinator: Coordinator, token: str) -> None:
         return await asyncio.to_thread(render_status_page, coordinator, question, address)
 
     @app.get("/report", include_in_schema=False, dependencies=[Depends(check_cookie)])
-    async def show_report(question: str | None = None) -> Response:
+    async def show_report(request: Request, question: str | None = None) -> Response:
         state = await asyncio.to_thread(coordinator.question, question)
-        html = await asyncio.wrap_future(coordinator.report(state.vocabulary.name))
+        job = await asyncio.to_thread(coordinator.start_report, state.vocabulary.name)
+        try:
+            html = await wait_for_job(request, job, REFIT_SECONDS)
+        except TimeoutError:
+            raise ServiceBusy("the report takes longer than five minutes; use wisecrowd report") from None
         return HTMLResponse(html, headers=PAGE_HEADERS)

@@ -50,7 +50,8 @@ class BackgroundProcess:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a job that is cancelled counts itself as finished in the same thread
+        self._n_unfinished = 0
         self._start_pool()
 
     def submit(
@@ -72,16 +73,38 @@ class BackgroundProcess:
         """
         with self._lock:
             try:
-                return self._pool.submit(function, *args, **kwargs)
+                job = self._pool.submit(function, *args, **kwargs)
             except BrokenProcessPool:
                 _log.error("a background process died; starting a new one")
                 self._start_pool()
-                return self._pool.submit(function, *args, **kwargs)
+                job = self._pool.submit(function, *args, **kwargs)
+            self._n_unfinished += 1
+        job.add_done_callback(self._count_finished)
+        return job
+
+    def _count_finished(self, _: Future[Any]) -> None:
+        with self._lock:
+            self._n_unfinished -= 1
 
     @property
     def processes(self) -> list[SpawnProcess]:
         """Processes that were started and may still run."""
         return list(self._context.processes)
+
+    def cancel(self, job: Future[Any]) -> None:
+        """Cancel a job. The child is stopped if it runs the job and no other one waits; a new one starts with the next job.
+
+        Parameters
+        ----------
+        job : concurrent.futures.Future
+            Result of `submit`.
+        """
+        with self._lock:
+            if job.cancel() or job.done() or self._n_unfinished > 1:
+                return
+            for process in self.processes:
+                process.terminate()
+            self._start_pool()
 
     def terminate(self) -> None:
         """Stop the child at once and drop the jobs that wait."""

@@ -13,7 +13,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, TypeAlias
 
 from wisecrowd.em.confusion import ConfusionEM
@@ -23,7 +24,8 @@ from wisecrowd.service.database import DamagedDatabase, QuestionVocabulary
 from wisecrowd.service.events import Event
 from wisecrowd.service.question_state import JobTimer, QuestionState
 from wisecrowd.service.refits import MethodSelector, build_report, calibrate_question, refit_question
-from wisecrowd.service.store import Store, StoreChange
+from wisecrowd.service.shared_jobs import SharedJob
+from wisecrowd.service.store import Store, StoreChange, TooManyClasses
 from wisecrowd.service.writers import DatabaseDisconnected, explain_damage
 
 #: Maximum number of events in a transaction.
@@ -38,6 +40,10 @@ TICK_SECONDS = 0.2
 GC_SECONDS = 60.0
 #: Seconds for which `Coordinator.close` waits for the writer.
 CLOSE_SECONDS = 60.0
+#: Seconds for which a client may wait for a fit or a report.
+REFIT_SECONDS = 300.0
+#: Maximum number of questions whose reports are being built or wait for it.
+MAX_WAITING_REPORTS = 8
 #: Number of question names in an error message.
 MAX_NAMES_IN_MESSAGE = 8
 
@@ -128,6 +134,10 @@ class Coordinator:
         self._is_closing = False
         # Fits are short and frequent. Calibrations and reports take longer, and no fit should wait for them.
         self._fit_process, self._calibration_process = BackgroundProcess(), BackgroundProcess()
+        self._report_process = BackgroundProcess()
+        self._job_lock = threading.Lock()
+        self._waiting_refits: dict[int, SharedJob[None]] = {}
+        self._reports: dict[str, SharedJob[str]] = {}
         try:
             self._load_questions()
         except BaseException:
@@ -232,7 +242,7 @@ class Coordinator:
         with self.lock:
             return list(self._questions.values())
 
-    def refit(self, question: QuestionState, timeout: float = 300.0) -> bool:
+    def refit(self, question: QuestionState, timeout: float = REFIT_SECONDS) -> bool:
         """Wait for a calibration and a fit that cover all votes so far.
 
         Parameters
@@ -247,25 +257,44 @@ class Coordinator:
         bool
             Whether the fit ended in time.
         """
-        fitted = threading.Event()
+        job = self.start_refit(question)
+        try:
+            job.future.result(timeout)
+        except TimeoutError:
+            return False
+        finally:
+            job.leave()
+        return True
 
-        def calibrate() -> None:
-            if question.calibration_timer.changes_covered < question.n_changes:
-                self._start_calibration(question, then=lambda: self._run_after(question.fit_timer, fit))
-            else:
-                self._run_after(question.fit_timer, fit)
+    def start_refit(self, question: QuestionState) -> SharedJob[None]:
+        """Request a calibration and a fit that cover all votes so far. Requests that are waiting share one.
 
-        def fit() -> None:
-            if question.is_stale or question.fit is None:
-                self._start_fit(question, then=fitted.set)
-            else:
-                fitted.set()
+        Parameters
+        ----------
+        question : QuestionState
+            Question.
 
-        self._queue.put(lambda: self._run_after(question.calibration_timer, calibrate))
-        return fitted.wait(timeout)
+        Returns
+        -------
+        SharedJob
+            Job, which the caller has joined. It ends when the fit is adopted; it is dropped if all clients leave before.
+        """
+        code = question.vocabulary.code
+        with self._job_lock:
+            waiting = self._waiting_refits.get(code)
+            if waiting is not None and waiting.join():
+                return waiting
+            running: list[tuple[BackgroundProcess, Future[Any]]] = []
+            job: SharedJob[None] = SharedJob(lambda: self._abandon(running))
+            job.join()
+            self._waiting_refits[code] = job
+        self._queue.put(
+            lambda: self._run_after(question.calibration_timer, lambda: self._refit(question, job, running))
+        )
+        return job
 
-    def report(self, name: str) -> Future[str]:
-        """Build the report on a question in a background process.
+    def start_report(self, name: str) -> SharedJob[str]:
+        """Build the report on a question in a background process. Requests for the same question share one.
 
         Parameters
         ----------
@@ -274,12 +303,58 @@ class Coordinator:
 
         Returns
         -------
-        concurrent.futures.Future
-            HTML page.
+        SharedJob
+            Job with the HTML page, which the caller has joined. The process is stopped if all clients leave before its end.
+
+        Raises
+        ------
+        ServiceBusy
+            If reports on too many questions are waiting.
         """
         method = self.question(name).live.method.name
-        title = f"Crowd report: {name}"
-        return self._calibration_process.submit(build_report, self.store.url, name, title, method)
+        with self._job_lock:
+            job = self._reports.get(name)
+            if job is not None and not job.future.done() and job.join():
+                return job
+            self._reports = {key: report for key, report in self._reports.items() if not report.future.done()}
+            if len(self._reports) >= MAX_WAITING_REPORTS:
+                raise ServiceBusy("reports on other questions are being built; try again in a minute")
+            started = self._report_process.submit(build_report, self.store.url, name, f"Crowd report: {name}", method)
+            job = SharedJob(lambda: self._abandon([(self._report_process, started)]))
+            job.join()
+            self._reports[name] = job
+        report = job
+        started.add_done_callback(lambda _: _copy_result(started, report.future))
+        return job
+
+    def _abandon(self, started: list[tuple[BackgroundProcess, Future[Any]]]) -> None:
+        for process, running in started:
+            process.cancel(running)
+
+    def _refit(
+        self, question: QuestionState, job: SharedJob[None], running: list[tuple[BackgroundProcess, Future[Any]]]
+    ) -> None:
+        """Calibrate and fit a question for the clients of a job; called by the writer thread."""
+
+        def fit() -> None:
+            if job.is_abandoned:
+                return
+            if question.is_stale or question.fit is None:
+                started = self._start_fit(question, then=lambda: job.future.set_result(None))
+                running[:] = [(self._fit_process, started)]
+            else:
+                job.future.set_result(None)
+
+        with self._job_lock:  # later requests need a later fit
+            if self._waiting_refits.get(question.vocabulary.code) is job:
+                del self._waiting_refits[question.vocabulary.code]
+        if job.is_abandoned:
+            return
+        if question.calibration_timer.changes_covered < question.n_changes:
+            started = self._start_calibration(question, then=lambda: self._run_after(question.fit_timer, fit))
+            running[:] = [(self._calibration_process, started)]
+        else:
+            self._run_after(question.fit_timer, fit)
 
     def close(self) -> None:
         """Write the waiting events and stop all threads and processes."""
@@ -296,9 +371,9 @@ class Coordinator:
         self.store.close()
 
     @property
-    def processes(self) -> tuple[BackgroundProcess, BackgroundProcess]:
-        """Background processes of the fits and of the calibrations."""
-        return self._fit_process, self._calibration_process
+    def processes(self) -> tuple[BackgroundProcess, ...]:
+        """Background processes of the fits, the calibrations and the reports."""
+        return self._fit_process, self._calibration_process, self._report_process
 
     # ------------------------------------------------------------------ the writer thread
 
@@ -382,6 +457,10 @@ class Coordinator:
                 question.n_changes += 1
 
     def _notify_failure(self, batch: list[_PendingWrite], error: Exception) -> None:
+        if isinstance(error, TooManyClasses):  # an error of the client, not of the database
+            self._count_written(sum(len(pending.events) for pending in batch))
+            _notify(batch, [error] * len(batch))
+            return
         _log.error("the database did not accept a write: %s", _first_line(error))
         self._count_written(sum(len(pending.events) for pending in batch))
         what = "the connection was lost" if isinstance(error, DatabaseDisconnected) else "nothing was stored"
@@ -429,20 +508,22 @@ class Coordinator:
             if question.calibration_is_due(now):
                 self._start_calibration(question)
 
-    def _start_fit(self, question: QuestionState, then: Action | None = None) -> None:
+    def _start_fit(self, question: QuestionState, then: Action | None = None) -> Future[Any]:
         calibration = question.start_fit()
         job = self._fit_process.submit(
             refit_question, self.store.url, question.vocabulary.code, self.methods, calibration
         )
         self._finish_later(job, question.finish_fit, question.fail_fit, then)
+        return job
 
-    def _start_calibration(self, question: QuestionState, then: Action | None = None) -> None:
+    def _start_calibration(self, question: QuestionState, then: Action | None = None) -> Future[Any]:
         question.calibration_timer.start(question.n_changes)
         job = self._calibration_process.submit(
             calibrate_question, self.store.url, question.vocabulary.code, self.methods
         )
         fail = lambda _: question.calibration_timer.finish(succeeded=False)  # noqa: E731
         self._finish_later(job, question.finish_calibration, fail, then)
+        return job
 
     def _run_after(self, timer: JobTimer, action: Action) -> None:
         """Run an action now, or when the job that is running has ended."""
@@ -460,7 +541,10 @@ class Coordinator:
             with self.lock:
                 try:
                     finish(job.result())
-                except Exception as error:  # the service must keep writing votes whatever a fit raises
+                except (
+                    Exception,
+                    CancelledError,
+                ) as error:  # the service must keep writing votes whatever a fit raises
                     _log.error("a fit or calibration failed: %s", _first_line(error))
                     fail(_first_line(error))
             if then is not None:
@@ -509,6 +593,17 @@ def _settle_all(calls: Sequence[tuple[Settle, StoreChange | Exception]]) -> None
             settle(None, result)
         else:
             settle(result, None)
+
+
+def _copy_result(source: Future[str], target: Future[str]) -> None:
+    """Pass on the result of a job; a job that was cancelled or whose process died is an error that may be tried again."""
+    error = ServiceBusy("the report was interrupted; try again") if source.cancelled() else source.exception()
+    if isinstance(error, BrokenProcessPool):
+        error = ServiceBusy("the report was interrupted; try again")
+    if error is not None:
+        target.set_exception(error)
+    else:
+        target.set_result(source.result())
 
 
 def _preview_names(names: Collection[str]) -> str:

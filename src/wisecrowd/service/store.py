@@ -47,8 +47,20 @@ from wisecrowd.service.writers import OnWait, SqliteWriter, create_writer, expla
 Outcome = Literal["new", "changed", "unchanged"]
 #: Number of keys in one SQL statement; SQLite limits the number of bound parameters.
 KEYS_PER_STATEMENT = 500
+#: Default maximum number of classes of a question. Tables of a question have a column for each class.
+MAX_CLASSES = 1_000
 #: Seconds for which a PostgreSQL database that is starting is waited for.
 WAIT_SECONDS = 30.0
+
+
+class TooManyClasses(InputError):
+    """A vote or a gold label has a new class, but its question has the maximum number of classes.
+
+    Examples
+    --------
+    >>> issubclass(TooManyClasses, InputError)
+    True
+    """
 
 
 @dataclass
@@ -89,6 +101,8 @@ class Store:
         Time for which a PostgreSQL database that cannot be reached is waited for.
     on_wait : callable, default=None
         Called with a message when the database cannot be reached at once.
+    max_classes : int, default=1_000
+        Maximum number of classes of a question.
 
     Attributes
     ----------
@@ -112,8 +126,15 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, url: str, *, wait_seconds: float = WAIT_SECONDS, on_wait: OnWait | None = None) -> None:
-        self.url = url
+    def __init__(
+        self,
+        url: str,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        on_wait: OnWait | None = None,
+        max_classes: int = MAX_CLASSES,
+    ) -> None:
+        self.url, self.max_classes = url, max_classes
         self.engine = connect(url)
         self.vocabularies: dict[str, QuestionVocabulary] = {}
         self._last_number = 0
@@ -384,6 +405,12 @@ class Store:
             self.vocabularies = read_vocabularies(connection)
             self._last_number = self._read_last_number(connection)
             self._sequence = int(connection.scalar(sql.select(ABOUT.c.sequence)) or 0)
+        for name, vocabulary in self.vocabularies.items():
+            if len(vocabulary.classes) > self.max_classes:
+                raise InputError(
+                    f"the question {name!r} has {len(vocabulary.classes):,} classes, more than {self.max_classes:,}; if there "
+                    "is enough memory, raise the limit with --max-classes"
+                )
 
     def _read_last_number(self, connection: Connection) -> int:
         return int(connection.scalar(sql.select(sql.func.max(RECORDS.c.number))) or 0)
@@ -452,6 +479,11 @@ class _Transaction:
 
     def _build_row(self, source: str, record: VoteRecord) -> dict[str, Any]:
         vocabulary = self._find_vocabulary(record.question)
+        if len(vocabulary.classes) >= self.store.max_classes and record.label not in vocabulary.classes.codes:
+            raise TooManyClasses(
+                f"the question {record.question[:100]!r} has {self.store.max_classes:,} classes, the maximum, and "
+                f"{record.label[:100]!r} would be a new one; are labels free text? The limit is set with --max-classes"
+            )
         return {
             "source": source, "question": vocabulary.code, "task": vocabulary.tasks.add(record.task),
             "worker": None if record.worker is None else vocabulary.workers.add(record.worker),

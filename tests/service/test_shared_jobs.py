@@ -1,0 +1,156 @@
+"""Fits and reports that clients share and leave."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from wisecrowd.service.coordinator import Coordinator, ServiceBusy
+from wisecrowd.service.shared_jobs import SharedJob
+
+TOKEN = "a-token-of-sixteen-or-more"
+
+
+class ManualProcess:
+    """Background process whose jobs end when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self.cancelled: list[Future[Any]] = []
+        self.processes: list[Any] = []
+
+    def submit(self, function: Any, *arguments: Any) -> Future[Any]:
+        job: Future[Any] = Future()
+        job.set_running_or_notify_cancel()
+        self.jobs.append((job, lambda: function(*arguments)))
+        return job
+
+    def cancel(self, job: Future[Any]) -> None:
+        self.cancelled.append(job)
+        job.set_exception(RuntimeError("cancelled"))
+
+    def finish(self, n: int, result: Any = None) -> None:
+        job, run = self.jobs[n]
+        job.set_result(run() if result is None else result)
+
+    def terminate(self) -> None:
+        for job, _ in self.jobs:
+            if not job.done():
+                job.set_exception(RuntimeError("terminated"))
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def process(service: Any, monkeypatch: pytest.MonkeyPatch) -> ManualProcess:
+    """Return the process of all jobs of the service, which has some votes."""
+    votes = [{"task": f"t{n // 3}", "worker": f"w{n % 3}", "label": "good" if n % 4 else "bad"} for n in range(30)]
+    service.post("/votes", votes)
+    manual = ManualProcess()
+    for name in ("_fit_process", "_calibration_process", "_report_process"):
+        monkeypatch.setattr(service.coordinator, name, manual)
+    return manual
+
+
+class Peer:
+    """A client that sends a request and may leave before the response."""
+
+    def __init__(self, address: str, method: str, path: str) -> None:
+        host, port = address.removeprefix("http://").rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 0\r\n\r\n"
+        self.socket.sendall(head.encode())
+
+    def read(self) -> tuple[int, bytes]:
+        with self.socket.makefile("rb") as file:
+            status = int(file.readline().split()[1])
+            length = 0
+            while (line := file.readline()) != b"\r\n":
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            return status, file.read(length)
+
+
+@pytest.fixture
+def address(service: Any, run_server: Any, process: ManualProcess) -> Iterator[str]:
+    del process
+    with run_server(service.app) as address:
+        yield address
+
+
+def test_waiting_clients_share_a_fit_and_reads_go_on(address: str, process: ManualProcess, service: Any) -> None:
+    clients = [Peer(address, "POST", "/refit") for _ in range(60)]  # more than there are threads for reads
+    wait_for(lambda: process.jobs)
+    for path in ("/questions", "/consensus"):
+        reader = Peer(address, "GET", path)
+        assert reader.read()[0] == 200
+        reader.socket.close()
+    process.finish(0)  # the calibration
+    wait_for(lambda: len(process.jobs) > 1)
+    process.finish(1)  # the fit; clients that came later find all votes covered
+    for client in clients:
+        status, body = client.read()
+        assert (status, json.loads(body)["is_current"]) == (200, True)
+        client.socket.close()
+    assert len(process.jobs) == 2
+    assert service.coordinator.question().fit.n_votes == 30
+
+
+def test_fit_is_cancelled_when_the_last_client_leaves(address: str, process: ManualProcess) -> None:
+    clients = [Peer(address, "POST", "/refit") for _ in range(2)]
+    wait_for(lambda: process.jobs)
+    clients[0].socket.close()
+    clients[1].socket.close()
+    wait_for(lambda: process.cancelled)
+    again = Peer(address, "POST", "/refit")
+    wait_for(lambda: len(process.jobs) > 1)
+    process.finish(1)
+    wait_for(lambda: len(process.jobs) > 2)
+    process.finish(2)
+    assert again.read()[0] == 200
+    again.socket.close()
+
+
+def test_report_is_shared_and_cancelled(address: str, process: ManualProcess) -> None:
+    first, second = Peer(address, "GET", "/report"), Peer(address, "GET", "/report")
+    wait_for(lambda: process.jobs)
+    first.socket.close()
+    process.finish(0, "<p>report</p>")
+    assert second.read() == (200, b"<p>report</p>")
+    second.socket.close()
+    assert len(process.jobs) == 1
+    third = Peer(address, "GET", "/report")
+    wait_for(lambda: len(process.jobs) > 1)
+    third.socket.close()
+    wait_for(lambda: process.cancelled)
+
+
+def test_reports_on_many_questions_are_refused(service: Any, process: ManualProcess) -> None:
+    coordinator: Coordinator = service.coordinator
+    service.post("/votes", [{"question": f"q{n}", "task": "t", "worker": "w", "label": "x"} for n in range(9)])
+    jobs = [coordinator.start_report(f"q{n}") for n in range(8)]
+    with pytest.raises(ServiceBusy, match="try again in a minute"):
+        coordinator.start_report("q8")
+    assert service.ask("GET", "/report", params={"question": "q8"}).status_code == 503
+    process.finish(0, "done")
+    assert coordinator.start_report("q8") is not jobs[0]
+
+
+def test_job_that_has_ended_is_not_abandoned() -> None:
+    calls: list[str] = []
+    job: SharedJob[int] = SharedJob(lambda: calls.append("abandoned"))
+    assert job.join()
+    job.future.set_result(1)
+    job.leave()
+    assert calls == []
