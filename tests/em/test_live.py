@@ -159,3 +159,29 @@ def test_another_method_can_take_over(votes: Any) -> None:
     theirs = method.posterior_[method.task_index_.get_indexer(range(120))]
     np.testing.assert_allclose(live.posterior, theirs, rtol=0, atol=1e-9)
     assert live.gold == {3: 2}
+
+
+def test_tables_of_a_fit_are_not_held_twice() -> None:
+    source = wc.simulate_crowd(n_tasks=30, n_workers=6, n_classes=3, votes_per_task=3, random_state=0).crowd
+    snapshot = FitSnapshot.from_fit(wc.DawidSkene().fit(source), source)
+    model = LiveModel(wc.DawidSkene())
+    model.load_snapshot(snapshot)
+    assert model.posterior.shape == (30, 3)
+    assert model.snapshot.posterior.shape == model.snapshot.tally.shape == (0, 3)
+    assert model.tempered_posterior.base is model.posterior.base
+    model.add_classes(5)
+    model.add_tasks(40)
+    assert model.tempered_posterior.shape == model.posterior.shape == (40, 5)
+    np.testing.assert_allclose(model.posterior.sum(axis=1), 1)
+
+
+def test_classes_that_arrive_one_by_one_equal_classes_that_are_known() -> None:
+    votes = {task: {worker: (task * 7 + worker) % 40 for worker in range(task % 3 + 1)} for task in range(60)}
+    growing, prepared = LiveModel(wc.OneCoin()), LiveModel(wc.OneCoin())
+    for n, (task, labels) in enumerate(votes.items()):
+        growing.update_votes({task: labels})
+        prepared.add_classes(growing.n_classes)
+        prepared.update_votes({task: labels})
+        assert n != 5 or growing.n_classes < 40
+    np.testing.assert_array_equal(growing.posterior, prepared.posterior)
+    assert growing.posterior.shape == (60, 40)

@@ -8,7 +8,7 @@ keeps their names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,6 +221,7 @@ class LiveModel:
 
     method: ConfusionEM
     n_classes: int = 1
+    #: Last fit that was adopted, without its tables: `posterior` and the others have grown since.
     snapshot: FitSnapshot = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -326,15 +327,24 @@ class LiveModel:
         later_votes : mapping, optional
             Current votes on the tasks that have changed since the fit began.
         """
-        self.snapshot = snapshot
+        # The growing tables below replace those of the fit, which would double the memory.
+        fit_classes = snapshot.posterior.shape[1]
+        no_rows = np.empty((0, fit_classes))
+        self.snapshot = replace(
+            snapshot,
+            posterior=no_rows,
+            tally=no_rows,
+            tempered_posterior=None if snapshot.tempered_posterior is None else no_rows,
+        )
         if snapshot.method is not None:
             self._set_method(snapshot.method)
         counts = np.diff(snapshot.offset)
-        fit_classes = snapshot.posterior.shape[1]
-        tempered = snapshot.posterior if snapshot.tempered_posterior is None else snapshot.tempered_posterior
         self._changed: dict[int, Mapping[int, int]] = {}
         self._posterior, self._counts = GrowableTable(snapshot.posterior), GrowableTable(counts[:, None])
-        self._tempered_posterior = GrowableTable(tempered)
+        self._tempered_posterior = self._posterior  # one table where there is no tempering
+        if snapshot.tempering is not None or snapshot.tempered_posterior is not None:
+            tempered = snapshot.posterior if snapshot.tempered_posterior is None else snapshot.tempered_posterior
+            self._tempered_posterior = GrowableTable(tempered)
         self._tally = GrowableTable(snapshot.tally)
         self._pair_worker = GrowableTable(snapshot.pair_worker[:, None].astype(np.int64))
         self._pair_label = GrowableTable(snapshot.pair_label[:, None].astype(np.int64))
@@ -365,9 +375,8 @@ class LiveModel:
         n_new = n_classes - self.n_classes
         if n_new <= 0:
             return
-        self._posterior, self._tempered_posterior, self._tally = (
-            table.add_columns(n_new) for table in (self._posterior, self._tempered_posterior, self._tally)
-        )
+        for table in {self._posterior, self._tempered_posterior, self._tally}:
+            table.add_columns(n_new)
         self._crowd_tally = np.pad(self._crowd_tally, ((0, n_new), (0, n_new)))
         self._class_counts = np.pad(self._class_counts, (0, n_new))
         self.n_classes = n_classes
@@ -384,8 +393,8 @@ class LiveModel:
         if n_new > 0:
             prior = self.method.fold_to_classes(self._estimate_prior())
             prior = np.repeat(prior[None] / prior.sum(), n_new, axis=0)
-            self._posterior.append(prior)
-            self._tempered_posterior.append(prior)
+            for table in {self._posterior, self._tempered_posterior}:
+                table.append(prior)
             self._counts.append(np.zeros((n_new, 1), dtype=np.int64))
 
     def set_gold(self, truth: Mapping[int, int | None]) -> None:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 #: Rows of the first allocation of a growing table.
 MIN_ROWS = 64
+#: Factors by which a growing table is enlarged. A table has few new columns, so that little room for them is kept.
+ROW_GROWTH, COLUMN_GROWTH = 2.0, 1.1
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class VoteBatch:
 
 
 class GrowableTable:
-    """Table with amortised appending of rows.
+    """Table with amortised appending of rows and columns.
 
     Parameters
     ----------
@@ -94,17 +96,19 @@ class GrowableTable:
     --------
     >>> table = GrowableTable(np.zeros((1, 2)))
     >>> table.append(np.ones((2, 2)))
+    >>> table.add_columns(1)
     >>> table.rows.shape
-    (3, 2)
+    (3, 3)
     """
 
     def __init__(self, rows: NDArray[Any]) -> None:
-        self._buffer, self._n_rows = np.array(rows), len(rows)
+        self._buffer = np.array(rows)
+        self._n_rows, self._n_columns = self._buffer.shape
 
     @property
     def rows(self) -> NDArray[Any]:
         """All rows, as a writable view."""
-        return self._buffer[: self._n_rows]
+        return self._buffer[: self._n_rows, : self._n_columns]
 
     def append(self, rows: NDArray[Any]) -> None:
         """Append rows.
@@ -116,23 +120,24 @@ class GrowableTable:
         """
         n_rows = self._n_rows + len(rows)
         if n_rows > len(self._buffer):
-            capacity = max(n_rows, 2 * len(self._buffer), MIN_ROWS)
-            buffer = np.zeros((capacity, self._buffer.shape[1]), dtype=self._buffer.dtype)
-            buffer[: self._n_rows] = self.rows
-            self._buffer = buffer
-        self._buffer[self._n_rows : n_rows] = rows
+            self._reserve(max(n_rows, int(ROW_GROWTH * len(self._buffer)), MIN_ROWS), self._buffer.shape[1])
+        self._buffer[self._n_rows : n_rows, : self._n_columns] = rows
         self._n_rows = n_rows
 
-    def add_columns(self, n_columns: int) -> GrowableTable:
-        """Return the table with further columns of zeros.
+    def add_columns(self, n_columns: int) -> None:
+        """Add columns of zeros.
 
         Parameters
         ----------
         n_columns : int
             Number of columns to add.
-
-        Returns
-        -------
-        GrowableTable
         """
-        return GrowableTable(np.pad(self.rows, ((0, 0), (0, n_columns))))
+        self._n_columns += n_columns
+        if self._n_columns > self._buffer.shape[1]:
+            self._reserve(len(self._buffer), max(self._n_columns, int(COLUMN_GROWTH * self._buffer.shape[1])))
+
+    def _reserve(self, n_rows: int, n_columns: int) -> None:
+        buffer = np.zeros((n_rows, n_columns), dtype=self._buffer.dtype)
+        n_old = min(self._buffer.shape[1], n_columns)
+        buffer[: self._n_rows, :n_old] = self._buffer[: self._n_rows, :n_old]
+        self._buffer = buffer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, Calibration, MethodS
 SPAMMER, ADVERSARY = 1, 2
 #: Number of tasks whose information gain is computed for a suggestion; the least certain ones are candidates.
 MAX_CANDIDATES = 2_000
+#: Multiplications that may be spent on a suggestion: candidates times the square of the classes.
+MAX_PRODUCTS = 200_000_000
 #: Seconds after which the candidates are selected again.
 CANDIDATES_SECONDS = 2.0
 #: Recalibrate when the number of votes has grown by this factor.
@@ -298,8 +300,8 @@ class QuestionState:
             if n_new_votes > 0:
                 self.n_new_votes, self.changed_share = n_new_votes, self._compute_changed_share(fit)
                 self.schedule.update(n_new_votes, self.changed_share, fit.n_votes)
-            self.fit, self.fit_error = fit, ""
             self.live.load_snapshot(fit.snapshot, later_votes)
+            self.fit, self.fit_error = replace(fit, snapshot=self.live.snapshot), ""  # its tables are in the live model
             self.live.add_classes(self.n_classes)
             self.live.add_tasks(self.n_tasks)
         self.fit_timer.finish()
@@ -594,11 +596,12 @@ class QuestionState:
         """Return the unfinished tasks; of very many, the least certain ones as of a moment ago."""
         now = time.monotonic()
         is_old = now > self._candidates_at + CANDIDATES_SECONDS or self._candidates_at < self.fit_timer.ended_at
-        if self.n_tasks <= MAX_CANDIDATES or is_old:
+        n_candidates = min(MAX_CANDIDATES, max(MAX_PRODUCTS // max(self.live.n_classes, 1) ** 2, 1))
+        if self.n_tasks <= n_candidates or is_old:
             tasks = np.flatnonzero(~self._is_finished(np.arange(self.n_tasks)))
-            if len(tasks) > MAX_CANDIDATES:
+            if len(tasks) > n_candidates:
                 uncertainty = 1 - self.live.tempered_posterior[tasks].max(axis=1)
-                tasks = tasks[np.argpartition(-uncertainty, MAX_CANDIDATES)[:MAX_CANDIDATES]]
+                tasks = tasks[np.argpartition(-uncertainty, n_candidates)[:n_candidates]]
             self._candidates, self._candidates_at = tasks, now
         return self._candidates[~self._is_finished(self._candidates)]
 
