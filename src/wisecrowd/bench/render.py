@@ -52,7 +52,10 @@ def render_text(
     tables = _build_tables(scores)
     parts = ["\n".join(_text_lines(table, groups)) for table in tables for groups in _split_columns(table, width)]
     parts.append("\n".join(_wrap_notes(scores.notes, width)))
-    parts += [textwrap.fill(finding, width) for finding in _get_findings(benchmark, row_list)]
+    findings = _get_findings(benchmark, row_list)
+    parts += [
+        finding if "\n" in finding else textwrap.fill(finding, width) for finding in findings
+    ]  # tables stay as they are
     return "\n\n".join(part for part in parts if part)
 
 

@@ -31,6 +31,9 @@ TYPICAL_ACCURACY = 0.75
 TYPICAL_ACCURACY_PAIRS = 1000.0
 #: Smallest difference between the accuracy of votes and chance for which the class prior is corrected.
 MIN_ADVANTAGE = 0.005
+#: Mean number of votes per task up to which the correction is applied in full, and the power of its decrease beyond. The more
+#: votes a task has, the less they need a prior, and the more errors that workers share distort the correction.
+FULL_CORRECTION_VOTES, CORRECTION_DECREASE = 2.0, 0.25
 #: Range of a corrected class prior: votes alone never exclude a class.
 CORRECTED_PRIOR_RANGE = (0.02, 0.98)
 #: Smallest class prior relative to the largest; a class without votes keeps it.
@@ -59,8 +62,9 @@ class ModelAverage(ConfusionEM):
     Class priors are not estimated by EM, which moves them too far if tasks have few votes. With more than two classes, the prior
     is uniform for the first member and ρ_k ∝ √(share of votes for k) for the others. With two classes, errors make a rare class
     look more frequent than it is; the share of votes s is corrected by the accuracy a of a vote, ρ = (s − (1 − a)) / (2a − 1).
-    Disagreement between votes on the same task gives a, since two votes differ with probability 2a(1 − a). The third member uses
-    the corrected share, the first the middle between it and one half, the second the middle between it and s.
+    Disagreement between votes on the same task gives a, since two votes differ with probability 2a(1 − a). The correction is
+    smaller if tasks have more than two votes. The third member uses the corrected share, the first the middle between it and one
+    half, the second the middle between it and s.
 
     Choose it unless you know that another model is right: on random parts of public crowds, no other method here is as accurate
     on average, from one vote per task to many. With sparse votes it follows the votes, where `DawidSkene` can collapse.
@@ -188,12 +192,15 @@ class ModelAverage(ConfusionEM):
 
     def _make_member_priors(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the class priors of all members, (3 n_classes,), from the sums of `_sum_votes`."""
-        shares, n_pairs, n_disagreements = votes[:-2] / votes[:-2].sum(), votes[-2], votes[-1]
+        n_tasks, (n_votes, n_pairs, n_disagreements) = votes[:-3].sum(), votes[-3:]
+        shares = votes[:-3] / n_tasks
         uniform = np.full(len(shares), 1 / len(shares))
         if not isinstance(self.prior, str) or self.prior != "estimate":
             priors = [make_class_prior(self.prior, uniform, getattr(self, "classes_", None))] * N_MEMBERS
         elif len(shares) == 2:
             corrected = correct_class_shares(shares, n_pairs, n_disagreements)
+            extent = min(1.0, (FULL_CORRECTION_VOTES * n_tasks / n_votes) ** CORRECTION_DECREASE)
+            corrected = shares + extent * (corrected - shares)
             priors = [(uniform + corrected) / 2, (shares + corrected) / 2, corrected]
         else:
             damped = np.sqrt(shares) / np.sqrt(shares).sum()
@@ -291,17 +298,16 @@ def _split_members(
 
 
 def _sum_votes(chunk: Chunk) -> NDArray[np.float64]:
-    """Chunk function: return the sum of vote shares by class, and numbers of pairs of votes on a task and of disagreements."""
-    totals = np.zeros(chunk.crowd.n_classes + 2)
+    """Chunk function: return sums over tasks, of vote shares by class, votes, pairs of votes on a task, and disagreements."""
+    totals = np.zeros(chunk.crowd.n_classes + 3)
     for block in chunk.blocks():
         crowd = block.crowd
-        voted = crowd.votes_per_task > 0
-        totals[:-2] += compute_vote_shares(crowd)[voted].sum(axis=0)
+        totals[:-3] += compute_vote_shares(crowd)[crowd.votes_per_task > 0].sum(axis=0)
         votes = crowd.vote_counts
         n_votes = votes.sum(axis=1)
         n_pairs = n_votes * (n_votes - 1)
         several = n_pairs > 0
-        totals[-2] += n_pairs[several].sum()
         n_agreements = (votes * (votes - 1)).sum(axis=1)[several]
-        totals[-1] += np.clip(n_pairs[several] - n_agreements, 0, n_pairs[several]).sum()
+        n_disagreements = np.clip(n_pairs[several] - n_agreements, 0, n_pairs[several])
+        totals[-3:] += n_votes.sum(), n_pairs[several].sum(), n_disagreements.sum()
     return totals
