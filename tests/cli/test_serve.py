@@ -75,7 +75,7 @@ def test_options_reach_the_server(served: Callable[..., tuple[Any, dict[str, Any
     result, seen = served("--max-bytes", "5000")
     assert result.exit_code == 0, result.stderr
     assert seen == {"token": TOKEN, "host": "127.0.0.1", "max_bytes": 5000, "votes": 0}
-    assert "method one-coin, and dawid-skene when half of the tasks have two votes" in result.stderr
+    assert "method model-average" in result.stderr
     assert TOKEN not in result.stderr, "the token of the user is not repeated"
 
 

@@ -72,3 +72,22 @@ def test_bad_input() -> None:
         compare_methods(crowd, "dawid-skene")
     with pytest.raises(WisecrowdError, match="infer classes"):
         compare_methods(crowd, ["mean"])
+
+
+def test_the_default_is_recommended_even_where_another_method_predicts_votes_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = simulate_crowd(n_tasks=60, votes_per_task=4, random_state=0).crowd
+
+    def tie_only_majority(*_: object) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        columns = ["log_likelihood", "behind", "low", "high", "exponent"]
+        rows = [(-0.5, 0.0, 0.0, 0.0, 1.0), (-0.6, 0.1, 0.05, 0.2, 1.0)]
+        index = pd.Index(["majority-vote", "model-average"], name="method")
+        return pd.DataFrame(rows, index=index, columns=columns), ("majority-vote",)
+
+    monkeypatch.setattr("wisecrowd.evaluate.model_selection._rank_methods", tie_only_majority)
+    found = compare_methods(crowd, ["model-average", "majority-vote"])
+    assert found.best == "model-average"
+    assert "Use model-average" in found.summary
+    assert "majority-vote gives" in found.summary
+    assert "1.11 times" in found.summary

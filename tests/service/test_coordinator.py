@@ -165,11 +165,11 @@ def test_gold_is_restored_after_a_restart(database: str) -> None:
     again.close()
 
 
-def test_early_method_is_used_while_votes_are_few(database: str) -> None:
+def test_one_method_serves_from_the_first_vote(database: str) -> None:
     source_crowd = wc.simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=3, random_state=1).crowd
     rows = [source_crowd.offset[:-1] + turn for turn in range(3)]  # everybody's first votes come first
-    coordinator = Coordinator(Store(database), wc.DawidSkene(), early=wc.OneCoin())
-    for turn, (rows_of_turn, name) in enumerate(zip(rows, ("one-coin", "dawid-skene", "dawid-skene"), strict=True)):
+    coordinator = Coordinator(Store(database), wc.ModelAverage())
+    for turn, rows_of_turn in enumerate(rows):
         triples = zip(
             source_crowd.task[rows_of_turn],
             source_crowd.worker[rows_of_turn],
@@ -182,7 +182,7 @@ def test_early_method_is_used_while_votes_are_few(database: str) -> None:
         question = coordinator.question()
         assert coordinator.refit(question)
         with coordinator.lock:
-            assert question.describe()["method"] == name
+            assert question.describe()["method"] == "model-average"
             assert question.live.n_votes == 100 * (turn + 1)
             triples = {
                 (task, who): vote_label
@@ -191,7 +191,7 @@ def test_early_method_is_used_while_votes_are_few(database: str) -> None:
             }
             crowd = wc.Crowd.from_triples([(task, who, vote_label) for (task, who), vote_label in triples.items()])
             with ignore_fit_warnings():
-                batch = wc.find(name)().fit(crowd)
+                batch = wc.ModelAverage().fit(crowd)
             np.testing.assert_allclose(question.live.posterior, batch.posterior_, atol=1e-12)
     coordinator.close()
 

@@ -20,7 +20,7 @@ from wisecrowd.service.question_state import (
     JobTimer,
     QuestionState,
 )
-from wisecrowd.service.refits import Calibration, MethodSelector, Refit
+from wisecrowd.service.refits import Calibration, Refit
 
 ROWS = [("t0", "ann", "x"), ("t0", "bob", "x"), ("t1", "ann", "y"), ("t1", "bob", "x"), ("t2", "ann", "y")]
 
@@ -35,7 +35,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def make(rows: list[tuple[str, str, str]] | None = None) -> QuestionState:
     vocabulary = QuestionVocabulary(0, "mood")
-    state = QuestionState.create(vocabulary, MethodSelector(DawidSkene()), 0.95)
+    state = QuestionState.create(vocabulary, DawidSkene(), 0.95)
     votes: dict[int, dict[int, int]] = {}
     for task, worker, label in ROWS if rows is None else rows:
         code = vocabulary.tasks.add(task)
@@ -84,7 +84,7 @@ class TestFits:
         assert state.is_stale
         assert not state.fit_is_due(now[0])
         assert state.fit_is_due(now[0] + IDLE_FIT_SECONDS)
-        empty = QuestionState.create(QuestionVocabulary(0, "mood"), MethodSelector(DawidSkene()), 0.95)
+        empty = QuestionState.create(QuestionVocabulary(0, "mood"), DawidSkene(), 0.95)
         assert not empty.fit_is_due(now[0] + 100)
 
     def test_a_fit_covers_what_it_read(self, now: list[float]) -> None:

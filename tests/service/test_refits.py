@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("sqlalchemy", reason="the extra serve is not installed")
-from wisecrowd import Crowd, DawidSkene, OneCoin
+from wisecrowd import Crowd, DawidSkene
 from wisecrowd.service import refits
 from wisecrowd.service.database import RecordColumns
 from wisecrowd.service.events import Upsert, VoteRecord, build_source
 from wisecrowd.service.refits import (
-    MethodSelector,
     build_crowd,
     build_report,
     calibrate_question,
@@ -41,26 +40,6 @@ def rows_of(votes: list[dict[str, str]]) -> list[tuple[str, str | None, str]]:
     return [(vote["task"], vote["worker"], vote["label"]) for vote in votes]
 
 
-class TestSelection:
-    METHODS = MethodSelector(DawidSkene(), OneCoin())
-
-    @pytest.mark.parametrize(
-        ("votes_per_task", "name"),
-        [
-            ([], "one-coin"),
-            ([0, 0], "one-coin"),
-            ([1, 1, 2], "one-coin"),
-            ([1, 2], "dawid-skene"),
-            ([0, 0, 2], "dawid-skene"),
-        ],
-    )
-    def test_half_of_the_tasks_with_votes_have_two(self, votes_per_task: list[int], name: str) -> None:
-        assert self.METHODS.select(np.array(votes_per_task)).name == name
-
-    def test_without_an_early_method_there_is_one(self) -> None:
-        assert MethodSelector(DawidSkene()).select(np.array([1])).name == "dawid-skene"
-
-
 def test_the_last_vote_of_a_worker_counts() -> None:
     records = RecordColumns.from_rows([(0, 0, 0, None, 1), (0, 0, 1, None, 2), (1, None, 1, None, 3)])
     crowd = build_crowd(records, 3, 1, 2)
@@ -73,7 +52,7 @@ class TestRefit:
         self, store: Store, database: str, votes: Any, simulated: Any
     ) -> None:
         add(store, rows_of(votes))
-        fit = refit_question(database, 0, MethodSelector(DawidSkene()))
+        fit = refit_question(database, 0, DawidSkene())
         assert fit is not None
         assert (fit.n_votes, fit.converged) == (len(votes), True)
         crowd, _ = read_named_crowd(database, "mood")
@@ -85,16 +64,16 @@ class TestRefit:
 
     def test_a_second_fit_reads_what_is_new(self, store: Store, database: str, votes: Any) -> None:
         add(store, rows_of(votes[:100]))
-        first = refit_question(database, 0, MethodSelector(DawidSkene()))
+        first = refit_question(database, 0, DawidSkene())
         add(store, rows_of(votes[100:150]))
-        second = refit_question(database, 0, MethodSelector(DawidSkene()))
+        second = refit_question(database, 0, DawidSkene())
         assert first is not None
         assert second is not None
         assert (first.n_votes, second.n_votes) == (100, 150)
 
     def test_gold_is_certain(self, store: Store, database: str, votes: Any) -> None:
         add(store, [*rows_of(votes), (votes[0]["task"], None, votes[0]["label"])])
-        fit = refit_question(database, 0, MethodSelector(DawidSkene()))
+        fit = refit_question(database, 0, DawidSkene())
         assert fit is not None
         words = store.vocabularies["mood"]
         row = fit.snapshot.posterior[words.tasks.codes[votes[0]["task"]]]
@@ -102,11 +81,11 @@ class TestRefit:
 
     def test_no_votes_are_no_fit(self, store: Store, database: str) -> None:
         add(store, [("t1", None, "x")])
-        assert refit_question(database, 0, MethodSelector(DawidSkene())) is None
+        assert refit_question(database, 0, DawidSkene()) is None
 
     def test_a_calibration_tempers_the_posterior(self, store: Store, database: str, votes: Any) -> None:
         add(store, rows_of(votes))
-        methods = MethodSelector(DawidSkene())
+        methods = DawidSkene()
         calibration = calibrate_question(database, 0, methods)
         assert calibration is not None
         assert calibration.n_votes == len(votes)
@@ -129,7 +108,7 @@ class TestRefit:
 )
 def test_what_cannot_be_calibrated(store: Store, database: str, rows: list[tuple[str, str, str]]) -> None:
     add(store, rows)  # type: ignore[arg-type]
-    assert calibrate_question(database, 0, MethodSelector(DawidSkene())) is None
+    assert calibrate_question(database, 0, DawidSkene()) is None
 
 
 def test_names_and_gold_of_a_question(store: Store, database: str) -> None:

@@ -278,7 +278,7 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         if isinstance(crowd, ShardedCrowd):
             raise UsageError(
                 f"{type(self).__name__} needs the votes in memory, and this crowd is in shards; load it if it fits in memory "
-                "(crowd.load()), or use a method that streams: dawid-skene, one-coin, …"
+                "(crowd.load()), or use a method that streams: model-average, dawid-skene, …"
             )
         return as_crowd(crowd, self.answer_types[0])
 

@@ -76,7 +76,7 @@ def aggregate_shards(
     if not unfitted.streams:
         raise UsageError(
             f"{unfitted.name} needs all votes in memory, and {votes} is a folder of shards. Choose a method that streams, "
-            "such as dawid-skene or one-coin (wisecrowd methods lists them)"
+            "such as model-average or dawid-skene (wisecrowd methods lists them)"
         )
     checkpoint = None
     if output is not None:

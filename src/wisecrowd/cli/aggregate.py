@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
@@ -27,7 +28,7 @@ def aggregate(
     *,
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="METHOD", help="Method: see wisecrowd methods.")
-    ] = "dawid-skene",
+    ] = DEFAULT_METHOD,
     parameter: fitting.Parameter = None,
     features: feature_files.FeaturesFile = None,
     members: members_file.MembersFile = None,
@@ -128,7 +129,7 @@ def aggregate(
                 f"{votes} holds {other_answers.description}; {', '.join(given)} applies to votes on classes only"
             )
         answers.aggregate_answers(
-            other_answers, None if method == "dawid-skene" else method, parameter or [], jobs, reading,
+            other_answers, None if method == DEFAULT_METHOD else method, parameter or [], jobs, reading,
             output=output, save=save, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return

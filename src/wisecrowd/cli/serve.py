@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli._console import print_note
 from wisecrowd.cli._options import Quiet, flag
 from wisecrowd.cli._reading import MaxUnpacked
@@ -39,10 +40,9 @@ def serve(
             "--method",
             "-m",
             metavar="NAME",
-            help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd; auto uses one-coin until half of the tasks have two votes, "
-            "then dawid-skene.",
+            help="model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd.",
         ),
-    ] = "auto",
+    ] = DEFAULT_METHOD,
     begin_with: Annotated[
         list[Path] | None,
         typer.Option(
@@ -121,26 +121,14 @@ def serve(
             f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy "
             "with TLS, or add --insecure"
         )
-    early = _method("one-coin") if method == "auto" else None
-    settled = _method("dawid-skene" if method == "auto" else method)
     limits = {
         "connections": max_connections, "connections_per_address": max_connections_per_address,
         "header_seconds": header_seconds, "body_seconds": body_seconds,
     }  # fmt: skip
     _run(
-        database,
-        host,
-        port,
-        settled,
-        early,
-        target,
-        token_file,
-        max_bytes,
-        max_classes,
-        limits,
-        begin_with or [],
+        database, host, port, _method(method), target, token_file, max_bytes, max_classes, limits, begin_with or [],
         quiet=quiet,
-    )
+    )  # fmt: skip
 
 
 def _method(name: str) -> ConfusionEM:
@@ -152,7 +140,7 @@ def _method(name: str) -> ConfusionEM:
     kind: Any = find(name)
     if not issubclass(kind, ConfusionEM):
         raise UsageError(
-            f"{name} cannot be updated vote by vote; use dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
+            f"{name} cannot be updated vote by vote; use model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
         )
     model = kind()
     LiveModel(model)  # refuses those that cannot
@@ -160,8 +148,8 @@ def _method(name: str) -> ConfusionEM:
 
 
 def _run(
-    database: str, host: str, port: int, method: ConfusionEM, early: ConfusionEM | None, target: float,
-    token_file: Path | None, max_bytes: int, max_classes: int, limits: dict[str, Any], begin_with: list[Path], *, quiet: bool,
+    database: str, host: str, port: int, method: ConfusionEM, target: float, token_file: Path | None, max_bytes: int,
+    max_classes: int, limits: dict[str, Any], begin_with: list[Path], *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
@@ -179,7 +167,7 @@ def _run(
     with (
         contextlib.closing(bound_socket),
         contextlib.closing(
-            Coordinator(Store(database, on_wait=print_note, max_classes=max_classes), method, target, early=early)
+            Coordinator(Store(database, on_wait=print_note, max_classes=max_classes), method, target)
         ) as coordinator,
     ):
         for path in begin_with:
@@ -187,7 +175,7 @@ def _run(
         if not quiet:
             with coordinator.lock:
                 votes = sum(question.live.n_votes for question in coordinator.questions())
-            print_note(f"Database {mask_password(database)} with {votes:,} votes; method {_named(method, early)}")
+            print_note(f"Database {mask_password(database)} with {votes:,} votes; method {method.name}")
         if is_new:  # the user cannot know it otherwise
             print_note(f"New token for this run: {token}")
             print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
@@ -223,9 +211,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _named(method: ConfusionEM, early: ConfusionEM | None) -> str:
-    if early is None:
-        return method.name
-    return f"{early.name}, and {method.name} when half of the tasks have two votes"

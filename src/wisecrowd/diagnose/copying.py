@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.diagnose.preparation import count_agreeing_votes, get_worker_groups, normalize_log_probs
+from wisecrowd.diagnose.preparation import compute_peer_posterior, count_agreeing_votes, get_worker_groups
 from wisecrowd.diagnose.worker_pairs import (
     WorkerPairs,
     find_near_duplicates,
@@ -22,8 +22,8 @@ from wisecrowd.diagnose.worker_pairs import (
     share_single_label,
 )
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.incremental import estimate_crowd_label_probs
 from wisecrowd.errors import ignore_fit_warnings
+from wisecrowd.evaluate.calibration import RemovedVotes
 from wisecrowd.utils.deduplication import MIN_ROWS_TO_MERGE, merge_equal_rows
 
 #: Largest total of votes times classes over all refits, which bounds the running time.
@@ -223,7 +223,7 @@ def exclude_copied_votes(
     Parameters
     ----------
     peer_posterior : ndarray of shape (n_votes, n_classes)
-        Posterior of each vote's task by the other votes.
+        Posterior of each vote's task by the other votes; returned as it is if no pair is flagged.
     crowd : Crowd
         Votes.
     model : ConfusionEM
@@ -249,8 +249,8 @@ def exclude_copied_votes(
     if not len(flagged):
         return peer_posterior
     assert crowd.workers is not None
-    log_likelihood, units = make_vote_log_likelihood(model, crowd), independent_units(model, crowd)
-    logit = np.log(np.maximum(peer_posterior, np.finfo(np.float64).tiny))
+    units = independent_units(model, crowd)
+    also_removed: list[RemovedVotes] = []
     row_of = np.full(crowd.n_tasks, -1)
     removed: set[tuple[int, int]] = (
         set()
@@ -269,39 +269,8 @@ def exclude_copied_votes(
         ):
             if (int(worker), int(units[source])) not in removed:
                 removed.add((int(worker), int(units[source])))
-                logit[rows] -= log_likelihood(source_rows)
-    return normalize_log_probs(logit)
-
-
-def make_vote_log_likelihood(model: ConfusionEM, crowd: Crowd) -> Callable[[NDArray[Any]], NDArray[np.float64]]:
-    """Return a function from rows to the log-likelihoods of their votes, by class.
-
-    Parameters
-    ----------
-    model : ConfusionEM
-        Model fitted to ``crowd``.
-    crowd : Crowd
-        Votes.
-
-    Returns
-    -------
-    callable
-        Maps row numbers to an array of shape (n_rows, n_classes). With groups, a row stands for all votes of its group on the
-        task.
-
-    Examples
-    --------
-    >>> from wisecrowd import DawidSkene
-    >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 1)])
-    >>> make_vote_log_likelihood(DawidSkene().fit(crowd), crowd)(np.array([0])).shape
-    (1, 2)
-    """
-    if get_worker_groups(model) is not None:
-        panel: Any = model
-        evidence = panel.evidence(crowd)
-        return lambda rows: np.asarray(evidence[rows])
-    label_log_probs = np.log(np.maximum(estimate_crowd_label_probs(model, crowd), np.finfo(np.float64).tiny))
-    return lambda rows: np.asarray(crowd.weight[rows, None] * label_log_probs[crowd.pairs.vote_pairs[rows]])
+                also_removed.append((rows, source_rows))
+    return compute_peer_posterior(model, crowd, also_removed)
 
 
 def _find_suspects(crowd: Crowd, pairs: WorkerPairs, group: NDArray[np.int32] | None) -> WorkerPairs:
@@ -384,23 +353,24 @@ def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs)
         model = fitted.clone_unfitted()
         with ignore_fit_warnings():
             model.fit(remaining)
-        log_likelihood, units = make_vote_log_likelihood(model, remaining), independent_units(fitted, crowd)
+        peer_posterior, units = compute_peer_posterior(model, remaining), independent_units(fitted, crowd)
         second_label, row_of = np.full(crowd.n_tasks, -1), np.full(crowd.n_tasks, -1)
         for pair in np.flatnonzero(np.isin(second, excluded)):
             second_rows = np.flatnonzero(crowd.worker_codes == second[pair])
             second_label[:] = -1
             second_label[crowd.task[second_rows]] = crowd.label[second_rows]
             rows = np.flatnonzero((remaining.worker_codes == first[pair]) & (second_label[remaining.task] >= 0))
-            log_posterior = np.log(np.maximum(model.posterior_[remaining.task[rows]], 1e-300)) - log_likelihood(rows)
+            p_class = peer_posterior[rows]
             if units[second[pair]] >= crowd.n_workers:
                 # The rest of the second worker's group is not independent evidence.
                 group_rows = np.flatnonzero(units[remaining.worker_codes] == units[second[pair]])
                 row_of[:] = -1
                 row_of[remaining.task[group_rows]] = group_rows
                 shared_rows = np.flatnonzero(row_of[remaining.task[rows]] >= 0)
-                log_posterior[shared_rows] -= log_likelihood(row_of[remaining.task[rows[shared_rows]]])
+                shared_votes = rows[shared_rows], row_of[remaining.task[rows[shared_rows]]]
+                p_class = compute_peer_posterior(model, remaining, [shared_votes])[rows]
             labels = remaining.label[rows], second_label[remaining.task[rows]]
-            parts.append(_CommonVotes.from_posterior(pair, *labels, normalize_log_probs(log_posterior)))
+            parts.append(_CommonVotes.from_posterior(pair, *labels, p_class))
     return _CommonVotes.concatenate(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.evaluate.calibration import leave_one_out_posterior
+from wisecrowd.evaluate.calibration import RemovedVotes, leave_one_out_posterior
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 
 #: Share of one label among a spammer's votes from which the spammer counts as a single-label voter.
@@ -27,7 +29,7 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
     votes : Crowd
         Votes to fit if the model is not fitted yet.
     model : ConfusionEM or str, default=None
-        Fitted method, or the name of one. Defaults to Dawid–Skene.
+        Fitted method, or the name of one. Defaults to `ModelAverage`.
 
     Returns
     -------
@@ -42,15 +44,15 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
     --------
     >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])
     >>> resolve_model(votes).name, resolve_model(votes, "one-coin").name
-    ('dawid-skene', 'one-coin')
+    ('model-average', 'one-coin')
     """
     if model is None or isinstance(model, str):
         from wisecrowd.base.registry import find
 
-        method_class: Any = find(model or "dawid-skene")
+        method_class: Any = find(model or DEFAULT_METHOD)
         if not issubclass(method_class, ConfusionEM):
             raise UsageError(
-                f"{method_class.name} has no confusion matrices; use a method that has, such as dawid-skene, ibcc or one-coin"
+                f"{method_class.name} has no confusion matrices; use a method that has, such as {DEFAULT_METHOD} or dawid-skene"
             )
         if votes.n_votes == 0:
             raise InputError("the crowd has no votes")
@@ -73,7 +75,7 @@ class ModelledCrowd:
     crowd : Crowd
         Votes with classes and worker ids.
     fitted : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
+        Fitted method with confusion matrices, or its name. Defaults to `ModelAverage`.
     """
 
     crowd: Crowd
@@ -168,7 +170,9 @@ def get_member_columns(model: Any, worker_ids: pd.Index) -> dict[str, NDArray[An
     }
 
 
-def compute_peer_posterior(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
+def compute_peer_posterior(
+    model: ConfusionEM, crowd: Crowd, also_removed: Sequence[RemovedVotes] = ()
+) -> NDArray[np.float64]:  # fmt: skip
     """Compute the posterior of each vote's task by the votes of other workers.
 
     Votes of the worker's own group are excluded if the model has groups, because its members err together. Without other votes the
@@ -180,6 +184,9 @@ def compute_peer_posterior(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float
         Model fitted to ``crowd``.
     crowd : Crowd
         Votes.
+    also_removed : sequence of (ndarray, ndarray), default ()
+        Votes, and for each of them another vote on the same task that is left out as well; with groups, all votes of its
+        group.
 
     Returns
     -------
@@ -192,9 +199,12 @@ def compute_peer_posterior(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float
     (3, 2)
     """
     if not has_worker_groups(model):
-        return leave_one_out_posterior(model, crowd)
+        return leave_one_out_posterior(model, crowd, also_removed)
     panel: Any = model
-    log_posterior = np.log(np.maximum(model.posterior_, np.finfo(np.float64).tiny))[crowd.task] - panel.evidence(crowd)
+    evidence = panel.evidence(crowd)
+    log_posterior = np.log(np.maximum(model.posterior_, np.finfo(np.float64).tiny))[crowd.task] - evidence
+    for rows, other_rows in also_removed:
+        log_posterior[rows] -= evidence[other_rows]
     return normalize_log_probs(log_posterior)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
@@ -26,7 +27,7 @@ from wisecrowd.utils.slices import slice_rows
 
 #: Default candidates: fast methods with different models of workers. The first of several tied methods is chosen, so they are
 #: ordered by how often they were most accurate on 24 public crowds with ground truth.
-CANDIDATES = ("ibcc", "dawid-skene", "hds", "one-coin", "mace", "glad", "iwmv", "wawa", "majority-vote")
+CANDIDATES = (DEFAULT_METHOD, "ibcc", "dawid-skene", "hds", "one-coin", "mace", "glad", "iwmv", "wawa", "majority-vote")
 #: Default candidates that use features.
 LEARNERS = ("concord", "crowd-lab")
 #: Confidence level of the intervals by which methods count as tied.
@@ -45,6 +46,10 @@ class Comparison:
         ``log_loss``, ``calibration_error`` and ``p_mcnemar``, the p-value of an exact McNemar test against the best method.
     tied_methods : tuple of str
         Methods whose distance to the best method is not significant, in the order of the candidates.
+    best : str
+        Name of the recommended method: the default method if it was compared, because on public crowds it is close to the most
+        accurate method more often than the method that predicts votes best. Otherwise, or if a method with features predicts
+        votes best, the first of the tied methods.
     disputed_tasks : DataFrame
         Labels by task and method for tasks on which methods differ, most disputed first.
     agreement : DataFrame
@@ -64,15 +69,11 @@ class Comparison:
 
     table: pd.DataFrame
     tied_methods: tuple[str, ...]
+    best: str
     disputed_tasks: pd.DataFrame
     agreement: pd.DataFrame
     summary: str
     fitted_methods: dict[str, Method]
-
-    @property
-    def best(self) -> str:
-        """Name of the recommended method: the first of the tied methods."""
-        return self.tied_methods[0]
 
     def _repr_html_(self) -> str:
         return render_html(self.summary, self.table)
@@ -158,12 +159,14 @@ def compare_methods(
     answers = pd.DataFrame({name: method.labels_ for name, method in fitted.items()})
     if truth is not None:
         table = table.join(_score_with_truth(fitted, truth, table.index[0]))
+    best = _recommend(tied_methods, fitted)
     return Comparison(
         table,
         tied_methods,
+        best,
         _find_disputed_tasks(answers),
         _compute_agreement(answers),
-        _write_summary(table, tied_methods, votes),
+        _write_summary(table, tied_methods, best, votes),
         fitted,
     )
 
@@ -258,6 +261,13 @@ def _rank_methods(
     return table, tuple(name for name in log_probs if name in tied)
 
 
+def _recommend(tied_methods: tuple[str, ...], fitted: dict[str, Method]) -> str:
+    """Return the default method if it was compared and no method with features predicts votes best, else the first tied one."""
+    first = fitted[tied_methods[0]]
+    uses_features = isinstance(first, Learner) or (isinstance(first, Aggregator) and first.uses_features)
+    return DEFAULT_METHOD if DEFAULT_METHOD in fitted and not uses_features else tied_methods[0]
+
+
 def _score_with_truth(fitted: dict[str, Method], truth: TruthLike, best: str) -> pd.DataFrame:
     """Compute accuracy and calibration of each method and an exact McNemar test against the best."""
     from scipy.stats import binomtest
@@ -302,14 +312,19 @@ def _compute_agreement(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shares, index=answers.columns, columns=answers.columns)
 
 
-def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], crowd: Crowd) -> str:
+def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], best: str, crowd: Crowd) -> str:
     """Write the recommendation and its evidence."""
-    best = tied_methods[0]
     row = table.loc[best]
     heldout = f"{crowd.n_votes:,} held-out votes"
     if len(table) == 1:
         probability = np.exp(row["log_likelihood"])
         return f"Only {best} was compared: it gives a held-out vote probability {probability:.2f} (geometric mean)."
+    if best not in tied_methods:
+        return (
+            f"Use {best}: on public crowds it is close to the most accurate method more often than the method that predicts votes "
+            f"best, and more accurate on average. Here {table.index[0]} gives {heldout} {np.exp(row['behind']):.2f} times its "
+            "probability."
+        )
     if len(tied_methods) == len(table):
         return (
             f"Use {best}: {heldout} show no significant difference between the methods, and it is the first candidate."

@@ -23,7 +23,7 @@ from wisecrowd.service.background_process import BackgroundProcess
 from wisecrowd.service.database import DamagedDatabase, QuestionVocabulary
 from wisecrowd.service.events import Event
 from wisecrowd.service.question_state import JobTimer, QuestionState
-from wisecrowd.service.refits import MethodSelector, build_report, calibrate_question, refit_question
+from wisecrowd.service.refits import build_report, calibrate_question, refit_question
 from wisecrowd.service.shared_jobs import SharedJob
 from wisecrowd.service.store import Store, StoreChange, TooManyClasses
 from wisecrowd.service.writers import DatabaseDisconnected, explain_damage
@@ -93,8 +93,6 @@ class Coordinator:
         Method that infers the labels.
     target : float, default=0.95
         Confidence at which a task is finished.
-    early : ConfusionEM, default=None
-        Method until half of the tasks with votes have two votes; None uses ``method`` from the start.
 
     Attributes
     ----------
@@ -119,10 +117,8 @@ class Coordinator:
     >>> coordinator.close()
     """
 
-    def __init__(
-        self, store: Store, method: ConfusionEM, target: float = 0.95, *, early: ConfusionEM | None = None
-    ) -> None:
-        self.store, self.methods, self.target = store, MethodSelector(method, early), target
+    def __init__(self, store: Store, method: ConfusionEM, target: float = 0.95) -> None:
+        self.store, self.method, self.target = store, method.clone_unfitted(), target
         self.lock = threading.RLock()
         self.started_at = time.time()
         self.n_events = 0
@@ -511,7 +507,7 @@ class Coordinator:
     def _start_fit(self, question: QuestionState, then: Action | None = None) -> Future[Any]:
         calibration = question.start_fit()
         job = self._fit_process.submit(
-            refit_question, self.store.url, question.vocabulary.code, self.methods, calibration
+            refit_question, self.store.url, question.vocabulary.code, self.method, calibration
         )
         self._finish_later(job, question.finish_fit, question.fail_fit, then)
         return job
@@ -519,7 +515,7 @@ class Coordinator:
     def _start_calibration(self, question: QuestionState, then: Action | None = None) -> Future[Any]:
         question.calibration_timer.start(question.n_changes)
         job = self._calibration_process.submit(
-            calibrate_question, self.store.url, question.vocabulary.code, self.methods
+            calibrate_question, self.store.url, question.vocabulary.code, self.method
         )
         fail = lambda _: question.calibration_timer.finish(succeeded=False)  # noqa: E731
         self._finish_later(job, question.finish_calibration, fail, then)
@@ -556,7 +552,7 @@ class Coordinator:
         job.add_done_callback(lambda _: self._queue.put(adopt_result))
 
     def _add_question(self, vocabulary: QuestionVocabulary) -> QuestionState:
-        question = QuestionState.create(vocabulary, self.methods, self.target)
+        question = QuestionState.create(vocabulary, self.method, self.target)
         self._questions[vocabulary.code] = self._questions_by_name[vocabulary.name] = question
         return question
 
@@ -567,7 +563,7 @@ class Coordinator:
             question.n_changes += 1  # no calibration covers the database yet
             question.start_fit()
             question.update_sizes()
-            job = self._fit_process.submit(refit_question, self.store.url, vocabulary.code, self.methods)
+            job = self._fit_process.submit(refit_question, self.store.url, vocabulary.code, self.method)
             try:
                 question.finish_fit(job.result())
             except DamagedDatabase as error:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose.workers import FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILITY
+from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.live import LiveModel
 from wisecrowd.errors import InputError
 from wisecrowd.plan.belief import MIN_VOTES_TO_TEMPER
@@ -18,7 +19,7 @@ from wisecrowd.plan.greedy import information_gains
 from wisecrowd.plan.stopping import is_finished
 from wisecrowd.service.database import QuestionVocabulary
 from wisecrowd.service.refit_schedule import INITIAL_VOTES, MAX_NEW_SHARE, RefitSchedule
-from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, Calibration, MethodSelector, Refit
+from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, Calibration, Refit
 
 #: Columns of `Calibration.worker_kinds`.
 SPAMMER, ADVERSARY = 1, 2
@@ -166,15 +167,15 @@ class QuestionState:
     _candidates_at: float = 0.0
 
     @classmethod
-    def create(cls, vocabulary: QuestionVocabulary, methods: MethodSelector, target: float) -> QuestionState:
+    def create(cls, vocabulary: QuestionVocabulary, method: ConfusionEM, target: float) -> QuestionState:
         """Create the state of a question without votes.
 
         Parameters
         ----------
         vocabulary : QuestionVocabulary
             Names of the question.
-        methods : MethodSelector
-            Methods of the question.
+        method : ConfusionEM
+            Method of the question.
         target : float
             Confidence at which a task is finished.
 
@@ -183,7 +184,7 @@ class QuestionState:
         QuestionState
             State.
         """
-        live = LiveModel(methods.select(np.empty(0)), n_classes=max(len(vocabulary.classes), 1))
+        live = LiveModel(method, n_classes=max(len(vocabulary.classes), 1))
         return cls(vocabulary, live, target)
 
     # ------------------------------------------------------------------ changes

@@ -22,66 +22,6 @@ MAX_CALIBRATION_VOTES = 2_000_000
 _RECORDS_CACHE: dict[tuple[str, int], RecordColumns] = {}
 
 
-@dataclass(frozen=True)
-class MethodSelector:
-    """Methods of a question: one for the beginning, when most tasks have a single vote, and one for later.
-
-    With one vote per task, a model with a confusion matrix for each worker can put a whole crowd into one class. A model with
-    fewer parameters is used until half of the tasks with votes have two votes.
-
-    Attributes
-    ----------
-    later : ConfusionEM
-        Method once half of the tasks with votes have two votes.
-    early : ConfusionEM or None
-        Method before that; None uses ``later`` from the start.
-
-    Examples
-    --------
-    >>> from wisecrowd import DawidSkene, OneCoin
-    >>> methods = MethodSelector(DawidSkene(), OneCoin())
-    >>> methods.select(np.array([1, 1, 2])).name, methods.select(np.array([1, 2, 2])).name
-    ('one-coin', 'dawid-skene')
-    """
-
-    later: ConfusionEM
-    early: ConfusionEM | None = None
-
-    def select(self, votes_per_task: NDArray[Any]) -> ConfusionEM:
-        """Return the method for a crowd.
-
-        Parameters
-        ----------
-        votes_per_task : ndarray of int
-            Number of votes on each task.
-
-        Returns
-        -------
-        ConfusionEM
-            Unfitted method.
-        """
-        counts = votes_per_task[votes_per_task > 0]
-        is_late = 2 * (counts > 1).sum() >= len(counts) > 0
-        return self.later if self.early is None or is_late else self.early
-
-    def fit(self, crowd: Crowd, gold: dict[int, int]) -> ConfusionEM:
-        """Fit the method for a crowd.
-
-        Parameters
-        ----------
-        crowd : Crowd
-            Votes.
-        gold : dict of int to int
-            True class of each gold task.
-
-        Returns
-        -------
-        ConfusionEM
-            Fitted method.
-        """
-        return self.select(crowd.votes_per_task).fit(crowd, truth=gold or None)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
     """Calibration of the posterior and kinds of the workers. It changes slowly and takes longer than a fit.
@@ -158,7 +98,7 @@ def build_crowd(
 
 
 def refit_question(
-    url: str, question: int, methods: MethodSelector, calibration: Calibration | None = None
+    url: str, question: int, method: ConfusionEM, calibration: Calibration | None = None
 ) -> Refit | None:
     """Fit the method of a question to all votes in the database.
 
@@ -168,8 +108,8 @@ def refit_question(
         Database.
     question : int
         Number of the question.
-    methods : MethodSelector
-        Methods of the question.
+    method : ConfusionEM
+        Unfitted method.
     calibration : Calibration, default=None
         Calibration of the posterior; without it, tasks have no confidence.
 
@@ -183,7 +123,7 @@ def refit_question(
     if crowd is None:
         return None
     with ignore_fit_warnings():
-        fitted = methods.fit(crowd, gold)
+        fitted = method.clone_unfitted().fit(crowd, truth=gold or None)
         if calibration is None:
             snapshot = FitSnapshot.from_fit(fitted, crowd)
         else:
@@ -197,7 +137,7 @@ def refit_question(
     )
 
 
-def calibrate_question(url: str, question: int, methods: MethodSelector) -> Calibration | None:
+def calibrate_question(url: str, question: int, method: ConfusionEM) -> Calibration | None:
     """Calibrate the posterior of a question by held-out votes, and estimate the kinds of its workers.
 
     Parameters
@@ -206,8 +146,8 @@ def calibrate_question(url: str, question: int, methods: MethodSelector) -> Cali
         Database.
     question : int
         Number of the question.
-    methods : MethodSelector
-        Methods of the question.
+    method : ConfusionEM
+        Unfitted method.
 
     Returns
     -------
@@ -223,7 +163,7 @@ def calibrate_question(url: str, question: int, methods: MethodSelector) -> Cali
     if crowd.n_classes < 2 or crowd.votes_per_task.max() < 2:
         return None
     with ignore_fit_warnings():
-        workers = WorkerDiagnosis(crowd, methods.fit(crowd, gold))
+        workers = WorkerDiagnosis(crowd, method.clone_unfitted().fit(crowd, truth=gold or None))
         return Calibration(exponent=compute_belief(workers)[1], worker_kinds=workers.type_probs, n_votes=crowd.n_votes)
 
 

@@ -192,6 +192,21 @@ def test_votes_are_left_out_of_every_member() -> None:
     np.testing.assert_allclose(peers[row], expected.to_numpy()[0], atol=1e-9)
 
 
+def test_many_votes_on_a_task_can_be_left_out_together() -> None:
+    """A posterior that rounds to one still tells what the remaining votes say."""
+    workers = range(30)
+    crowd = Crowd.from_codes(
+        np.repeat(np.arange(40), 30), np.tile(workers, 40), np.repeat(np.arange(40) % 2, 30),
+        tasks=range(40), workers=workers, classes=range(2),
+    )  # fmt: skip
+    fitted = ModelAverage().fit(crowd)
+    assert (fitted.posterior_.max(axis=1) == 1).all()
+    first = np.flatnonzero(crowd.task == 0)
+    removed = [(first[:1], first[[other]]) for other in range(1, 30)]
+    alone = leave_one_out_posterior(fitted, crowd, removed)[first[0]]
+    np.testing.assert_allclose(alone, fitted.prior_, atol=1e-6)
+
+
 def test_gold_stays_certain_when_a_vote_is_left_out() -> None:
     crowd = simulate_crowd(40, 6, 3, votes_per_task=3, random_state=9).crowd
     fitted = ModelAverage().fit(crowd, truth={crowd.tasks[0]: crowd.classes[2]})  # type: ignore[index]  # has classes

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from wisecrowd import choose_method, simulate_crowd
+from wisecrowd import compare_methods, simulate_crowd
 from wisecrowd.base.registry import find
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.papers.choosing import BY_GOLD, BY_LOT, BY_VOTES, POINT, Rule, findings, fit_candidates
@@ -50,7 +50,7 @@ def test_gold_takes_the_best_and_lots_the_mean(right: dict[str, float]) -> None:
 
 def test_choosing_by_votes_does_not_see_gold(right: dict[str, float]) -> None:
     found = Rule(BY_VOTES)(DATASET, 0)
-    taken = choose_method(MADE.crowd).name
+    taken = compare_methods(MADE.crowd).tied_methods[0]
     assert CANDIDATES[int(found["taken"])] == taken
     assert found["accuracy"] == pytest.approx(right[taken])
     mixed = MADE.truth.sample(frac=1, random_state=0).set_axis(MADE.truth.index)
@@ -75,7 +75,7 @@ def test_findings_count_crowds_and_name_choices() -> None:
 
     rows = [row(BY_VOTES, "dog", 0.0, 0), row(BY_VOTES, "rte", 0.03, 1), row(BY_GOLD, "dog", 0.0, 0)]
     counted, choices = findings([*rows, {"entry": BY_VOTES, "data": "wsd", "status": "too slow"}])
-    assert "choose on 1 of 2 crowds (50 %), .015 behind on average and .030 at worst" in counted
+    assert "held-out votes on 1 of 2 crowds (50 %), .015 behind on average and .030 at worst" in counted
     assert BY_GOLD not in counted
     assert f"{CANDIDATES[0]} for dog" in choices
     assert choices.endswith("More than a point behind on rte.")

@@ -25,9 +25,9 @@ DRAWS = 5
 #: Parts that the table by crowd shows; all of them are stored.
 SHOWN = (5, 20, 100)
 #: Largest crowd, in votes, of methods that would need hours for all of them.
-AT_MOST = dict.fromkeys(("dewsmv", "ds-worker-clusters", "ebcc", "lagnn", "minimax-entropy"), 30_000) | dict.fromkeys(
-    ("glad", "gtic", "kos", "mace", "mmsr", "rasch", "two-pl"), 1_000_000
-)
+AT_MOST = dict.fromkeys(("dewsmv", "ds-worker-clusters", "ebcc", "lagnn", "minimax-entropy"), 30_000)
+#: Number of votes above which only the votes on gold tasks are used.
+GOLD_ONLY_FROM = 1_000_000
 
 DEFAULT = "model-average"
 #: All other aggregators of classes that use neither features nor groups of workers.
@@ -37,6 +37,8 @@ SINGLES = (
     "zero-based-skill",
     "iwmv",
     "dewsmv",
+    "pm",
+    "catd",
     "bwa",
     "gtic",
     "kos",
@@ -90,20 +92,22 @@ class OnParts(Portable):
         if self.at_most is not None and dataset.crowd.n_votes > self.at_most:
             raise InputError(f"too slow for a crowd of more than {self.at_most:,} votes")
         method: Any = find(self.method)
-        truth = require_truth(dataset)
+        truth, crowd = require_truth(dataset), dataset.crowd
+        if crowd.n_votes > GOLD_ONLY_FROM:
+            crowd = crowd[np.flatnonzero(crowd.tasks.isin(truth.index))]
         figures = {}
         for percent in PARTS:
             accuracies = []
             for draw in range(DRAWS if percent < 100 else 1):
                 with ignore_fit_warnings():
-                    fitted = method().fit(draw_part(dataset.crowd, percent, draw))
+                    fitted = method().fit(draw_part(crowd, percent, draw))
                 accuracies.append(metrics.accuracy(truth, fitted))
             figures[format_part(percent)] = float(np.mean(accuracies))
         return figures
 
     def identity(self) -> Any:
         """Return the method, its limit, the parts and the digest of the method's code."""
-        return [self.method, self.at_most, [*PARTS], DRAWS, code_digest(find(self.method).__module__)]
+        return [self.method, self.at_most, [*PARTS], DRAWS, GOLD_ONLY_FROM, code_digest(find(self.method).__module__)]
 
 
 def draw_part(crowd: Crowd, percent: int, draw: int) -> Crowd:
@@ -221,7 +225,8 @@ def _make_benchmark(names: Sequence[str]) -> Benchmark:
         remarks=(
             f"Random parts of the votes of every crowd with gold: {', '.join(map(format_part, PARTS[:-1]))} and all "
             f"votes. Accuracy is the mean over {DRAWS} parts of each size, on gold tasks that have votes in the part, with ties "
-            "split and exact repeats of a vote dropped. Every method has its defaults.",
+            "split and exact repeats of a vote dropped. Every method has its defaults. Of a crowd with more than "
+            f"{GOLD_ONLY_FROM:,} votes, only gold tasks are used.",
             "The members and the constants of model-average were chosen while looking at these crowds; leaving out "
             "whole crowds in that choice gives the figures on the page *How to choose*.",
         ),

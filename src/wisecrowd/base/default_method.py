@@ -1,0 +1,6 @@
+"""Name of the method that commands and functions use if the caller names none."""
+
+from __future__ import annotations
+
+#: Aggregator for votes with classes and worker ids. It has a confusion matrix per worker, streams, and updates vote by vote.
+DEFAULT_METHOD = "model-average"
