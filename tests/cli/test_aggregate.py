@@ -21,7 +21,7 @@ def test_writes_labels_workers_and_a_record(run: Any, votes: Path) -> None:
     result = run("aggregate", votes, "-o", "out")
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in Path("out").iterdir()) == ["labels.csv", "run.json", "workers.csv"]
-    fitted = wc.DawidSkene().fit(wc.read(votes))
+    fitted = wc.ModelAverage().fit(wc.read(votes))
     labels = rows_of(Path("out/labels.csv"))
     assert list(labels[0]) == ["task", "label", "confidence"]
     assert {row["task"]: row["label"] for row in labels} == fitted.labels_.to_dict()
@@ -69,7 +69,7 @@ def test_proba_and_save(run: Any, votes: Path) -> None:
     result = run("aggregate", votes, "-o", "out", "--proba", "--save")
     assert result.exit_code == 0, result.output
     assert "posterior.csv" in result.stdout
-    fitted = wc.DawidSkene().fit(wc.read(votes))
+    fitted = wc.ModelAverage().fit(wc.read(votes))
     posterior = pd.read_csv("out/posterior.csv", index_col="task")
     assert posterior.columns.tolist() == ["cat", "dog"]
     np.testing.assert_allclose(posterior, fitted.posterior_, atol=1e-6)
@@ -282,7 +282,7 @@ def test_a_method_that_stops_early_warns_in_one_line(run: Any, votes: Path) -> N
     result = run("aggregate", votes, "-p", "max_iter=1", "-p", "tol=1e-12")
     assert result.exit_code == 0
     [line] = result.stderr.splitlines()
-    assert line.startswith("Warning: DawidSkene stopped after 1 iterations before it converged; raise max_iter")
+    assert line.startswith("Warning: ModelAverage stopped after 1 iterations before it converged; raise max_iter")
     assert "stopped before it converged" in result.stdout
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from wisecrowd import Crowd, DawidSkene, MajorityVote, ModelAverage, simulate_crowd
+from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.diagnose import margins
 from wisecrowd.diagnose.margins import (
     Margin,
@@ -206,7 +206,7 @@ def test_same_seed_same_bits_and_nothing_else_is_touched() -> None:
         made.crowd.task, made.crowd.worker, made.crowd.label, weight=np.full(made.crowd.n_votes, 2.0),
         tasks=made.crowd.tasks, workers=made.crowd.workers, classes=made.crowd.classes,
     )  # fmt: skip
-    assert np.allclose(waum(doubled, features, model=ModelAverage().fit(made.crowd)), first)
+    assert np.allclose(waum(doubled, features, model=DawidSkene().fit(made.crowd)), first)
 
 
 def test_prune_leaves_the_lowest_out() -> None:

@@ -1,4 +1,4 @@
-"""Name of the method that commands and functions use if the caller names none."""
+"""Name of the method that infers labels if the caller names none."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._members import CALIBRATION, CONFUSION, GROUPS, JUDGES
@@ -86,7 +85,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--method", "-m", metavar="NAME", show_default=False,
-        help=f"Method that rates workers and tasks, such as dawid-skene or one-coin. Default: {DEFAULT_METHOD}.",
+        help="Method that rates workers and tasks, such as ibcc or one-coin. Default: dawid-skene.",
     ),
 ]  # fmt: skip
 Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Maximum number of threads.")]

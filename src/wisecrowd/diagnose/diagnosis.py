@@ -163,7 +163,7 @@ def diagnose_crowd(
     X : DataFrame or ndarray, default=None
         Features of the tasks. With features, labels and votes that contradict them are found as well (``aum`` and ``waum``).
     model : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or the name of one. Defaults to `ModelAverage`.
+        Fitted method with confusion matrices, or the name of one. Defaults to Dawid–Skene.
     level : float, default=0.9
         Probability of the credible intervals of worker accuracies.
 

@@ -147,7 +147,7 @@ def group_workers(
     Parameters
     ----------
     crowd : Crowd, DataFrame or WorkerDiagnosis
-        Votes with classes and worker ids. A `WorkerDiagnosis` brings its own model; otherwise it is `ModelAverage`.
+        Votes with classes and worker ids. A `WorkerDiagnosis` brings its own model; otherwise it is Dawid–Skene.
     n_groups : int, default=None
         Number of groups. Chosen by held-out votes if None.
     max_groups : int, default=8

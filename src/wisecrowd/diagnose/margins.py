@@ -116,7 +116,7 @@ def aum(
     X : DataFrame or ndarray
         One row of features per task.
     answers : Series or mapping, default=None
-        Labels by task, such as ``labels_`` of a fitted method. Defaults to those of `ModelAverage`.
+        Labels by task, such as ``labels_`` of a fitted method. Defaults to those of Dawid–Skene.
     margin : {"pleiss", "yang"}, default="pleiss"
         Whether the largest other logit or the second largest logit is subtracted.
     training : MarginTraining, default=MarginTraining()
@@ -176,7 +176,7 @@ def waum(
     X : DataFrame or ndarray
         One row of features per task.
     model : ConfusionEM, default=None
-        Fitted method with confusion matrices. Defaults to `ModelAverage`.
+        Fitted method with confusion matrices. Defaults to Dawid–Skene.
     margin : {"pleiss", "yang"}, default="yang"
         Whether the largest other probability or the second largest probability is subtracted.
     training : MarginTraining, default=MarginTraining()
@@ -225,7 +225,7 @@ def vote_margins(
     X : DataFrame or ndarray
         One row of features per task.
     model : ConfusionEM, default=None
-        Fitted method with confusion matrices. Defaults to `ModelAverage`.
+        Fitted method with confusion matrices. Defaults to Dawid–Skene.
     margin : {"pleiss", "yang"}, default="yang"
         Whether the largest other probability or the second largest probability is subtracted.
     training : MarginTraining, default=MarginTraining()

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
@@ -19,6 +18,10 @@ from wisecrowd.evaluate.inputs import require_categorical_crowd
 
 #: Share of one label among a spammer's votes from which the spammer counts as a single-label voter.
 SINGLE_LABEL_SHARE = 0.9
+
+#: Model that rates workers if the caller names none. The default of `aggregate` infers better labels, but two of its three members
+#: cannot describe workers who confuse particular classes, such as adversaries, and it finds fewer of them.
+WORKER_MODEL = "dawid-skene"
 
 
 def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
@@ -29,7 +32,7 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
     votes : Crowd
         Votes to fit if the model is not fitted yet.
     model : ConfusionEM or str, default=None
-        Fitted method, or the name of one. Defaults to `ModelAverage`.
+        Fitted method, or the name of one. Defaults to Dawid–Skene.
 
     Returns
     -------
@@ -44,15 +47,15 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
     --------
     >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])
     >>> resolve_model(votes).name, resolve_model(votes, "one-coin").name
-    ('model-average', 'one-coin')
+    ('dawid-skene', 'one-coin')
     """
     if model is None or isinstance(model, str):
         from wisecrowd.base.registry import find
 
-        method_class: Any = find(model or DEFAULT_METHOD)
+        method_class: Any = find(model or WORKER_MODEL)
         if not issubclass(method_class, ConfusionEM):
             raise UsageError(
-                f"{method_class.name} has no confusion matrices; use a method that has, such as {DEFAULT_METHOD} or dawid-skene"
+                f"{method_class.name} has no confusion matrices; use a method that has, such as {WORKER_MODEL} or one-coin"
             )
         if votes.n_votes == 0:
             raise InputError("the crowd has no votes")
@@ -75,7 +78,7 @@ class ModelledCrowd:
     crowd : Crowd
         Votes with classes and worker ids.
     fitted : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or its name. Defaults to `ModelAverage`.
+        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
     """
 
     crowd: Crowd

@@ -53,7 +53,7 @@ class TaskDiagnosis(ModelledCrowd):
     crowd : Crowd
         Votes with classes and worker ids.
     fitted : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or its name. Defaults to `ModelAverage`.
+        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
     X : DataFrame or ndarray, default=None
         Features of the tasks.
 

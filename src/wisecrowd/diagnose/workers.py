@@ -66,7 +66,7 @@ class WorkerDiagnosis(ModelledCrowd):
     crowd : Crowd
         Votes with classes and worker ids.
     fitted : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or its name. Defaults to `ModelAverage`.
+        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
     level : float, default=0.9
         Probability of the credible intervals.
 

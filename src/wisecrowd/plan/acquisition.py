@@ -112,7 +112,7 @@ def plan_votes(
     budget : float
         Largest total cost. With the default cost of 1 it is the number of votes.
     model : ConfusionEM or str, default=None
-        Fitted model, or the name of a method. Defaults to `ModelAverage`.
+        Fitted model, or the name of a method. Defaults to Dawid–Skene.
     target : float, default=0.95
         Probability of the label at which a task with two or more votes is finished.
     per_task : int, default=2

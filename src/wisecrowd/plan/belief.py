@@ -127,7 +127,7 @@ def assess_crowd(
     votes : Crowd
         Votes from `require_votes`.
     model : ConfusionEM, str or None
-        Fitted model, or the name of a method. Defaults to `ModelAverage`.
+        Fitted model, or the name of a method. Defaults to Dawid–Skene.
     random_state : int, default=0
         Seed of the folds that choose the exponent.
 

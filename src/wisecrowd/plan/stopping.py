@@ -27,7 +27,7 @@ def find_finished_tasks(crowd: CrowdLike, target: float = 0.95, *, model: Confus
     target : float, default=0.95
         Probability of the label at which a task is finished.
     model : ConfusionEM or str, default=None
-        Fitted model, or the name of a method. Defaults to `ModelAverage`.
+        Fitted model, or the name of a method. Defaults to Dawid–Skene.
 
     Returns
     -------

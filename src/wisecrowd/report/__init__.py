@@ -136,7 +136,7 @@ def build(
     compare : bool, default=True
         Whether to compare methods.
     model : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or the name of one, that rates workers and tasks; `ModelAverage` by default. A
+        Fitted method with confusion matrices, or the name of one, that rates workers and tasks; Dawid–Skene by default. A
         fitted `Panel` adds a section about judges.
     scores : DataFrame, default=None
         Scores of judges in the columns task, worker, label and score; the report compares them with the accuracy.
