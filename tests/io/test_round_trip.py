@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import wisecrowd as wc
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import MAX_WEIGHT, MIN_WEIGHT
 
 TABLES = ["votes.csv", "votes.tsv", "votes.parquet", "votes.jsonl"]
 HOSTILE = ["007", "7", "NA", "null", "None", "nan", "", " ", "a,b", 'say "no"', "two\nlines", "\r\n", "\t", "é", "日本", "true",
@@ -22,7 +23,7 @@ HOSTILE = ["007", "7", "NA", "null", "None", "nan", "", " ", "a,b", 'say "no"', 
 # A zero byte makes a CSV file one that is not text.
 texts = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20))
 numbers = st.floats(allow_nan=False, allow_infinity=False)
-weights = st.floats(min_value=1e-300, max_value=1e300)
+weights = st.floats(min_value=MIN_WEIGHT, max_value=MAX_WEIGHT)
 
 
 @st.composite

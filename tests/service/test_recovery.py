@@ -56,6 +56,7 @@ def test_undamaged_database_is_copied(path: Path, tmp_path: Path) -> None:
     assert check_database(str(tmp_path / "new.db"))[0] == []
 
 
+@pytest.mark.slow
 def test_other_pages_survive(path: Path, tmp_path: Path) -> None:
     """Every page in turn is overwritten; what is recovered is right, and most of it is recovered."""
     expected = read_votes(path)
@@ -95,6 +96,7 @@ def test_changed_rows_are_left_out(path: Path, tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_refused_recoveries(path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exists; choose another name"):
         recover_database(path, path)

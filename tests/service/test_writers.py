@@ -124,6 +124,7 @@ def test_votes_are_stored_changed_and_deleted(url: str) -> None:
     again.close()
 
 
+@pytest.mark.slow
 def test_fit_equals_a_batch_fit(url: str, simulated: Any, votes: Any) -> None:
     coordinator = Coordinator(Store(url), wc.DawidSkene())
     events = [
@@ -184,6 +185,7 @@ def test_foreign_transaction_is_noticed(url: str) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_votes_are_stored_after_a_restart_of_the_database(server: Server, url: str) -> None:
     coordinator = Coordinator(Store(url), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(30)]).result()
@@ -202,6 +204,7 @@ def test_votes_are_stored_after_a_restart_of_the_database(server: Server, url: s
     coordinator.close()
 
 
+@pytest.mark.slow
 def test_commit_whose_answer_is_lost_counts_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     coordinator = Coordinator(Store(url), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(3)]).result()
