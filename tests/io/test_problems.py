@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import errno
+import os
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.problems import (
     EmptyInput,
@@ -91,3 +94,20 @@ def test_errors_that_are_not_about_the_input() -> None:
 def test_long_messages_are_cut() -> None:
     assert shorten_message("a\n\n b") == "a b"
     assert len(shorten_message("x" * 10**6)) == 201
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_pipes_and_devices_are_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    pipe, device = tmp_path / "votes.csv", tmp_path / "zero.csv"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        for read_file in (
+            wc.read,
+            partial(wc.read, format="csv"),
+            partial(wc.read, format="cvat"),
+            wc.read_features,
+            wc.read_truth,
+        ):
+            with pytest.raises(InputError, match=f"{path.name} is a pipe or a device"):
+                read_file(path)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wisecrowd.data.sharded import is_shard_folder
 from wisecrowd.errors import InputError, UsageError, preview, suggest_name
-from wisecrowd.io.problems import EmptyInput, check_file_name, convert_errors
+from wisecrowd.io.problems import EmptyInput, check_file_name, check_file_type, convert_errors
 from wisecrowd.io.tables.text_files import peek_lines
 
 if TYPE_CHECKING:
@@ -366,6 +366,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
     'a table separated by tabs, with a header line'
     """
     check_file_name(path)
+    check_file_type(path)
     if name is not None:
         if name not in FORMATS:
             raise UsageError(

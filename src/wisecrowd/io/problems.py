@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,34 @@ def check_file_name(path: Path) -> None:
         raise InputError(f"the name of {preview([path.name])} is not in UTF-8; rename it") from None
 
 
+def check_file_type(path: Path) -> None:
+    """Raise an error for a pipe, socket or device, which would block or never end. Files are read more than once.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder. It need not exist.
+
+    Raises
+    ------
+    InputError
+        If it is neither a file nor a folder.
+
+    Examples
+    --------
+    >>> check_file_type(Path("/dev/null"))
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: /dev/null is a pipe or a device, which cannot be read more than once; save it to a file first
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # the reader reports why
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path} is a pipe or a device, which cannot be read more than once; save it to a file first")
+
+
 @contextlib.contextmanager
 def convert_errors() -> Iterator[None]:
     """Turn the errors of parsing libraries in the block into an `InputError`.
@@ -161,6 +190,7 @@ def prefix_errors(path: Path) -> Iterator[None]:
     wisecrowd.errors.InputError: votes.csv: it is empty
     """
     check_file_name(path)
+    check_file_type(path)
     try:
         with convert_errors():
             yield
