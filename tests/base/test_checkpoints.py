@@ -324,6 +324,8 @@ EM_CHANGES: list[Change] = [
     lambda arrays, _: arrays.update(best_tally=np.full(arrays["best_tally"].shape, "x")),
     lambda arrays, _: arrays.update(best_class_counts=np.array([1.0, np.inf, 0.0])),
     lambda arrays, _: arrays.update(best_class_counts=np.ones(4)),
+    lambda arrays, _: arrays.update(best_class_counts=np.zeros(3)),
+    lambda arrays, _: arrays.update(best_tally=np.full_like(arrays["best_tally"], 1e300)),
     lambda arrays, _: arrays.pop("best_class_counts"),
     lambda arrays, _: arrays.pop("best_tally"),
     lambda arrays, _: arrays.update(current_tally=np.ones((1, 1)), current_class_counts=np.ones(1)),

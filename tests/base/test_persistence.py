@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from wisecrowd import GLAD, DawidSkene, DSFill, MajorityVote, Raykar
+from wisecrowd import GLAD, DawidSkene, DSFill, MajorityVote, Median, Raykar
 from wisecrowd.base import persistence
 from wisecrowd.base.persistence import load
 from wisecrowd.data.crowd import Crowd
@@ -296,6 +296,21 @@ def test_tampered_states_are_refused(change: Callable[[dict[str, Any]], object],
     change_state(model, change)
     with pytest.raises(InputError, match="model"):
         load(model)
+
+
+@pytest.mark.parametrize("parameter", [{"min_votes": []}, {"random_state": "x"}, {"fill_mode": 7}, {"fill_weight": -1}])
+def test_parameters_of_another_type_are_refused(parameter: dict[str, Any], tmp_path: Path) -> None:
+    DSFill().fit(CROWD).save(tmp_path / "model")
+    change_state(tmp_path / "model", lambda state: state["parameters"].update(parameter))
+    with pytest.raises((InputError, UsageError), match="must be"):
+        load(tmp_path / "model")
+
+
+def test_a_missing_array_of_numbers_is_a_clear_error(tmp_path: Path) -> None:
+    Median().fit(Crowd.from_triples([("t1", "ann", 1.5), ("t1", "bob", 2.5)], numeric=True)).save(tmp_path / "model")
+    change_arrays(tmp_path / "model", mae_=None)
+    with pytest.raises(NotFitted, match="this Median has no workers_"):
+        _ = load(tmp_path / "model").workers_
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"version": ' + "1" * 5000 + "}", '{"version": NaN}', ""])

@@ -129,8 +129,9 @@ class Completer(Method):
     has_task_order_: bool = fitted(help="Whether the order of the tasks was given explicitly.")
 
     def check_restored(self) -> None:
-        """Raise ValueError if weights or times that were read from files are not those of the votes."""
+        """Raise ValueError if parameters, weights or times that were read from files are not valid."""
         super().check_restored()
+        self._check_parameters()
         for name in ("vote_weight_", "vote_time_"):
             if getattr(self, name).shape not in ((0,), self.vote_task_.shape):
                 raise ValueError(f"{name} must be empty or have one value per vote; got {getattr(self, name).shape}")

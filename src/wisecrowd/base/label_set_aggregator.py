@@ -222,7 +222,7 @@ class LabelSetAggregator(Aggregator):
         def __getattr__(self, name: str) -> Any:
             if name in ("posterior_", "confusion_", "tally_") and "label_probs_" in vars(self):
                 raise self._make_posterior_error()
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattr__(name)
 
 
 def find_f1_threshold(probs: Array) -> float:

@@ -47,6 +47,11 @@ _PARAMETER_TYPES: dict[str, tuple[Any, str]] = {
     "float": (int | float | np.number, "a number"),
     "float | None": (int | float | np.number | None, "a number or None"),
 }
+#: Types of parameters that were read from files, by annotation. JSON has only these.
+_RESTORED_TYPES: dict[str, Any] = {
+    "int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "bool": int, "str": str,
+    "str | None": str | None,
+}  # fmt: skip
 
 
 def check_matrices(n_matrices: int, n_classes: int, title: str) -> None:
@@ -536,11 +541,16 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         """
         raise NotImplementedError(f"{type(self).__name__} has no part {name}")
 
-    def check_restored(self) -> None:  # noqa: B027  # most methods have nothing to add
-        """Raise ValueError if fitted attributes that were read from files contradict each other.
+    def check_restored(self) -> None:
+        """Raise ValueError if parameters and fitted attributes that were read from files contradict each other.
 
-        Types, shapes and ranges follow the declarations and are checked before; a method overrides this for anything else.
+        Types, shapes and ranges of fitted attributes follow the declarations and are checked before; a method overrides
+        this for anything else.
         """
+        for field in parameter_fields(self):
+            accepted = _RESTORED_TYPES.get(str(field.type))
+            if accepted is not None and not isinstance(getattr(self, field.name), accepted):
+                raise ValueError(f"the parameter {field.name} must be of the type {field.type}")
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute
 

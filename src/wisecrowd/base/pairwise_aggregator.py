@@ -321,7 +321,7 @@ class PairwiseAggregator(Aggregator):
         def __getattr__(self, name: str) -> Any:
             if name in ("posterior_", "proba_", "confusion_", "tally_") and "score_" in vars(self):
                 raise self._make_posterior_error()
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattr__(name)
 
 
 def centre_covariance(covariance: Array) -> Array:

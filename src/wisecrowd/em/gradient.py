@@ -423,6 +423,9 @@ class GradientEM:
                     raise ValueError(f"converged is {preview([converged])}")
                 values = {"trace": state.read_trace(), "converged": converged}
             first = model.e_step(point, prior)
+            with checkpoint.refuse_damage():
+                if not np.isfinite(first.objective):
+                    raise ValueError("its parameters give no likelihood")
 
         def make_state(trace: Sequence[float], converged: bool | None) -> CheckpointState:
             arrays = model.point_to_arrays(point) | {"prior": prior}

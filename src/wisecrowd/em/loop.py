@@ -19,6 +19,8 @@ from wisecrowd.utils import progress
 
 State = TypeVar("State")
 
+#: Largest ratio of a count in a checkpoint to the sum of all counts of a start; both count the same votes.
+MAX_GROWTH = 1e6
 #: Raise an error when an EM step lowers the objective, which exact EM never does. The tests switch it on.
 assert_monotone = False
 
@@ -262,6 +264,10 @@ def _parse_state(
             parts = {
                 key: state.read_numbers(f"{name}_{key}", part.shape, lowest=0) for key, part in start._asdict().items()
             }
+            if any(part.max(initial=0) > MAX_GROWTH * max(1, getattr(start, key).sum()) for key, part in parts.items()):
+                raise ValueError(f"the {name} statistics are larger than those of the votes")
+            if not all(part.sum() > 0 or not part.size for part in parts.values()):
+                raise ValueError(f"the {name} statistics count nothing")
             tables[name] = Statistics(**{key: part.astype(getattr(start, key).dtype) for key, part in parts.items()})
     restarts = [_parse_restart(restart) for restart in state.json_values["restarts"]]
     if bool(restarts) != ("best" in tables):

@@ -27,6 +27,8 @@ CHANNEL_COUNTS = (1, 3, 4)
 CNN_CHANNELS = (32, 64, 128)
 #: Largest height and width of the image before the dense layers of "cnn", which limits their size.
 CNN_MAX_SIDE = 4
+#: Largest size of a saved weight. Training does not get there, and sums of products of larger ones overflow.
+MAX_WEIGHT_SIZE = 1e10
 #: Rows per forward pass in prediction, to bound memory.
 PREDICTION_BATCH_SIZE = 4096
 
@@ -258,8 +260,8 @@ def check_weights(module: nn.Module, weights: Mapping[str, NDArray[Any]]) -> Non
     for name, weight in expected.items():
         if weights[name].shape != tuple(weight.shape):
             raise ValueError(f"the weight {name} has the shape {tuple(weight.shape)}; got {weights[name].shape}")
-        if weights[name].dtype.kind == "f" and not np.isfinite(weights[name]).all():
-            raise ValueError(f"the weight {name} holds NaN or infinite numbers")
+        if weights[name].dtype.kind == "f" and not (np.abs(weights[name]) <= MAX_WEIGHT_SIZE).all():
+            raise ValueError(f"the weight {name} holds NaN, infinite or huge numbers")
 
 
 @contextlib.contextmanager

@@ -87,7 +87,8 @@ class FileSignature(NamedTuple):
 def refuse_damage(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
     """Turn every error of a parser into an error that names the file.
 
-    A parser of another library may raise anything when it reads a damaged file, so all exceptions are converted.
+    A parser of another library may raise anything when it reads a damaged file, so all exceptions are converted, except
+    that memory ran out: sizes are checked before memory is allocated, so that is not the file's fault.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def refuse_damage(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
     """
     try:
         yield
-    except WisecrowdError:
+    except (WisecrowdError, MemoryError):
         raise
     except FileNotFoundError as error:
         missing = error.filename if error.filename is not None else path
@@ -393,8 +394,8 @@ class StoredTable:
             If the column is absent, or has missing values.
         """
         with refuse_damage(self.path, self._advice):
-            if self.batch.schema.names.count(name) != 1:
-                raise ValueError(f"there is no column {name}, or several")
+            if name not in self.batch.schema.names:
+                raise ValueError(f"there is no column {name}")
             column = self.batch.column(name)
             if column.null_count:
                 raise ValueError(f"the column {name} has missing values")
@@ -457,6 +458,8 @@ def _read_batch(content: pa.Buffer) -> pa.RecordBatch:
     unsupported = [field.type for field in schema if not _is_supported(field.type)]
     if unsupported:
         raise ValueError(f"a column has the type {str(unsupported[0])[:40]}")
+    if len(set(schema.names)) != len(schema.names):
+        raise ValueError("two columns have one name")
     message = pa.ipc.read_message(stream)
     if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
         raise ValueError("the first batch is missing or compressed")

@@ -365,7 +365,7 @@ class NumericAggregator(Aggregator):
         def __getattr__(self, name: str) -> Any:
             if name in ("posterior_", "proba_", "confusion_", "tally_") and "estimates_" in vars(self):
                 raise self._make_posterior_error()
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattr__(name)
 
 
 def encode_numeric_truth(truth: TruthLike, crowd: Crowd) -> Array:
