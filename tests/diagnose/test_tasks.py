@@ -80,7 +80,8 @@ def test_difficulty_comes_with_its_error() -> None:
     table = TaskDiagnosis(made.crowd).table
     few, many = table["n_votes"] <= 2, table["n_votes"] >= 7
     assert table.loc[few, "standard_error"].mean() > table.loc[many, "standard_error"].mean()
-    assert ((table["margin"] >= 0) & (table["margin"] <= table["confidence"])).all()
+    assert table["margin"].between(0, 1).all()
+    assert table["confidence"].between(0, 1).all()
     assert table["uncertainty"].between(0, 1).all()
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, DawidSkene, MajorityVote, Median, Raykar, estimate_confidence, simulate_crowd
+from wisecrowd import Crowd, DawidSkene, MajorityVote, Median, Panel, Raykar, estimate_confidence, simulate_crowd
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.confidence import ConfidenceStream, confidence_error, encode_known_truth
-from wisecrowd.simulate import Simulation
+from wisecrowd.simulate import Simulation, simulate_panel
 
 
 @pytest.fixture
@@ -24,6 +24,14 @@ def test_every_method_with_a_posterior_has_confidence(made: Simulation) -> None:
         assert estimate.table["label"].tolist() == fitted.labels_.tolist()
         assert ((estimate.confidence > 0) & (estimate.confidence < 1)).all()
         assert estimate.accuracy.accuracy == pytest.approx(estimate.confidence.mean(), abs=2e-3)
+
+
+def test_members_of_a_group_have_one_vote() -> None:
+    """Ten prompts of one model that is often wrong must not make its labels certain."""
+    made = simulate_panel(300, 10, 3, 3, strength=0.95, random_state=4)
+    fitted = Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
+    accuracy = estimate_confidence(fitted, made.crowd).accuracy
+    assert accuracy.low < (fitted.labels_ == made.truth).mean() < accuracy.high
 
 
 def test_labels_of_agreed_tasks_are_more_certain(made: Simulation) -> None:

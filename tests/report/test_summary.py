@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 
 import wisecrowd as wc
+from wisecrowd import diagnose_crowd, simulate_crowd
 from wisecrowd.report import summary as _summary
+from wisecrowd.report.gold import match_gold
+from wisecrowd.report.summary import ReportSummary
 from wisecrowd.utils.text import format_percent
 
 
@@ -51,3 +54,16 @@ def test_next_steps_name_workers_and_tasks(page: Any, simulated: Any) -> None:
     if len(undecided):
         assert f"Get another vote on {len(undecided)} task" in text
         assert undecided["confidence"].idxmin() in text
+
+
+def test_first_sentence_is_the_expected_accuracy() -> None:
+    made = simulate_crowd(n_tasks=120, n_workers=10, votes_per_task=4, random_state=0)
+    diagnosis = diagnose_crowd(made.crowd)
+    without = ReportSummary(diagnosis, None, None, []).write_sentences()[0]
+    accuracy = diagnosis.task_diagnosis.estimate.accuracy
+    assert without.startswith(f"{format_percent(accuracy.accuracy)} of the labels are expected to be right")
+    gold = match_gold(made.truth[:60], diagnosis.crowd)
+    checked = diagnose_crowd(made.crowd, checked=gold.series)
+    narrow = checked.task_diagnosis.estimate.accuracy
+    assert narrow.high - narrow.low < accuracy.high - accuracy.low
+    assert "On 60 gold tasks" in ReportSummary(checked, gold, None, []).write_sentences()[0]

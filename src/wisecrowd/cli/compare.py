@@ -77,7 +77,8 @@ def compare(
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.cli._summary import describe_accuracy, describe_crowd
+    from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.evaluate.model_selection import compare_methods
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
@@ -95,8 +96,10 @@ def compare(
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         comparison = compare_methods(crowd, method or None, X, truth=score_truth, folds=folds, random_state=seed)
+        accuracy = estimate_confidence(comparison.fitted_methods[comparison.best], crowd.select_observed()).accuracy
     run: dict[str, Any] = {
         "use": comparison.best,
+        "expected_accuracy": accuracy.to_dict(),
         "tied": list(comparison.tied_methods),
         "sentence": comparison.summary,
         "methods": comparison.table.reset_index().to_dict("records"),
@@ -110,6 +113,7 @@ def compare(
     fitting.print_run(run, begin, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         _show(comparison)
+        show(f"Accuracy of {comparison.best}: {describe_accuracy(accuracy.to_dict())}.")
 
 
 def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:

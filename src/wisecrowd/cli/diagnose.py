@@ -121,7 +121,8 @@ def _facts(result: Diagnosis) -> list[tuple[str, str]]:
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
     flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_votes"]
     workers = f"{flagged:,} of {figures['workers']:,} flagged; {few:,} with fewer than 10 votes"
-    return [("Agreement", agreed), ("Workers", workers), ("Tasks", kinds)]
+    accuracy = f"expected {result.task_diagnosis.estimate.accuracy}"
+    return [("Agreement", agreed), ("Accuracy", accuracy), ("Workers", workers), ("Tasks", kinds)]
 
 
 def _show_workers(workers: pd.DataFrame) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.types import CrowdLike, FeaturesLike
+from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
 from wisecrowd.diagnose.preparation import resolve_model
@@ -39,6 +39,8 @@ class Diagnosis:
         Probability of the credible intervals of worker accuracies.
     X : DataFrame or ndarray, default=None
         Features of the tasks.
+    checked : Series, mapping or table, default=None
+        Known truth of some tasks that the model was not fitted with; it recalibrates the confidence.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Diagnosis:
     model: ConfusionEM
     level: float = 0.9
     X: FeaturesLike | None = None
+    checked: TruthLike | None = None
 
     def _repr_html_(self) -> str:
         flagged_first = self.workers.sort_values("flags", key=lambda flags: flags == "", kind="stable")
@@ -78,7 +81,7 @@ class Diagnosis:
     @cached_property
     def task_diagnosis(self) -> TaskDiagnosis:
         """Diagnosis of the tasks."""
-        return TaskDiagnosis(self.crowd, self.model, self.X)
+        return TaskDiagnosis(self.crowd, self.model, self.X, self.checked)
 
     @cached_property
     def workers(self) -> pd.DataFrame:
@@ -125,6 +128,7 @@ class Diagnosis:
         """Main figures about the crowd, ready for JSON."""
         crowd = self.crowd
         alpha = krippendorff_alpha(crowd, interval=0.95)
+        accuracy = self.task_diagnosis.estimate.accuracy
         per_worker = crowd.votes_per_worker[crowd.votes_per_worker > 0]
         figures: dict[str, Any] = {
             "tasks": crowd.n_tasks,
@@ -138,7 +142,9 @@ class Diagnosis:
             "krippendorff_alpha_low": alpha.low,
             "krippendorff_alpha_high": alpha.high,
             "gwet_ac1": float(gwet_ac1(crowd)),
-            "expected_accuracy": float(self.model.posterior_.max(axis=1).mean()),
+            "expected_accuracy": accuracy.accuracy,
+            "expected_accuracy_low": accuracy.low,
+            "expected_accuracy_high": accuracy.high,
             "tasks_by_kind": {kind: int((self.task_diagnosis.kind == kind).sum()) for kind in TASK_KINDS},
             "flagged_workers": int((self.workers["flags"] != "").sum()),
         }
@@ -152,7 +158,12 @@ class Diagnosis:
 
 
 def diagnose_crowd(
-    crowd: CrowdLike, X: FeaturesLike | None = None, *, model: ConfusionEM | str | None = None, level: float = 0.9
+    crowd: CrowdLike,
+    X: FeaturesLike | None = None,
+    *,
+    model: ConfusionEM | str | None = None,
+    level: float = 0.9,
+    checked: TruthLike | None = None,
 ) -> Diagnosis:
     """Diagnose the workers and tasks of a crowd.
 
@@ -166,6 +177,9 @@ def diagnose_crowd(
         Fitted method with confusion matrices, or the name of one. Defaults to Dawid–Skene.
     level : float, default=0.9
         Probability of the credible intervals of worker accuracies.
+    checked : Series, mapping or table, default=None
+        Known truth of some tasks that the model was not fitted with; it recalibrates the confidence and narrows the interval of
+        the expected accuracy.
 
     Returns
     -------
@@ -179,4 +193,4 @@ def diagnose_crowd(
     ['w9']
     """
     votes = require_categorical_crowd(crowd, "diagnosing a crowd")
-    return Diagnosis(votes, resolve_model(votes, model), level, X)
+    return Diagnosis(votes, resolve_model(votes, model), level, X, checked)

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.types import FeaturesLike
+from wisecrowd.data.types import FeaturesLike, TruthLike
 from wisecrowd.diagnose.margins import aum, waum
 from wisecrowd.diagnose.preparation import ModelledCrowd, count_agreeing_votes, get_worker_groups
 from wisecrowd.em.incremental import estimate_crowd_label_probs
 from wisecrowd.errors import UsageError, ignore_fit_warnings
+from wisecrowd.evaluate.confidence import LabelConfidence, estimate_confidence
 
 #: Smallest posterior of the label of a settled task.
 SETTLED_CONFIDENCE = 0.9
@@ -40,7 +41,7 @@ class TaskDiagnosis(ModelledCrowd):
     ``table`` has one row per task with these columns:
 
     - ``n_votes``;
-    - ``label``, the most probable class, its posterior ``confidence`` and the ``margin`` to the next class;
+    - ``label``, the most probable class, its calibrated ``confidence``, and the ``margin`` of its posterior to the next class;
     - ``entropy`` of the votes from 0 (all equal) to 1 (uniform), with the bias correction of Miller and Madow;
     - ``uncertainty``, the entropy of the posterior from 0 to 1;
     - ``misfit``, the z-score of the log-likelihood of the votes given the label: far below 0 for inconsistent votes;
@@ -56,6 +57,8 @@ class TaskDiagnosis(ModelledCrowd):
         Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
     X : DataFrame or ndarray, default=None
         Features of the tasks.
+    checked : Series, mapping or table, default=None
+        Known truth of some tasks that the method was not fitted with; it recalibrates the confidence.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class TaskDiagnosis(ModelledCrowd):
     """
 
     X: FeaturesLike | None = None
+    checked: TruthLike | None = None
 
     purpose: ClassVar[str] = "diagnosing tasks"
 
@@ -78,7 +82,7 @@ class TaskDiagnosis(ModelledCrowd):
         columns = {
             "n_votes": self.crowd.votes_per_task,
             "label": model.labels_.to_numpy(),
-            "confidence": top[:, 0],
+            "confidence": self.estimate.confidence,
             "margin": top[:, 0] - (top[:, 1] if top.shape[1] > 1 else 0),
             "entropy": self.entropy,
             "uncertainty": _entropy(posterior) / _max_entropy(posterior.shape[1]),
@@ -90,6 +94,11 @@ class TaskDiagnosis(ModelledCrowd):
         if self.X is not None:
             columns |= {"aum": self.aum, "waum": self.waum}
         return pd.DataFrame(columns, index=self.crowd.tasks.rename("task"))
+
+    @cached_property
+    def estimate(self) -> LabelConfidence:
+        """Calibrated confidence of the labels, and their expected accuracy."""
+        return estimate_confidence(self.model, self.crowd, checked=self.checked)
 
     @cached_property
     def entropy(self) -> NDArray[np.float64]:

@@ -300,6 +300,9 @@ def score_labels(
     score : ndarray of shape (n_tasks,)
     """
     posterior = np.asarray(fitted.posterior_)
+    group = getattr(fitted, "group_", None)
+    if group is not None:
+        crowd = _share_votes(crowd, np.asarray(group))
     model, inferred = SupportModel.fit(crowd, posterior, gold)
     support = model.second.measure(crowd, inferred, posterior.argmax(axis=1))
     if _has_more_evidence(fitted):
@@ -309,7 +312,18 @@ def score_labels(
 
 def _has_more_evidence(fitted: Method) -> bool:
     """Return whether the posterior rests on more than votes of independent workers: on features, or on groups of workers."""
-    return not isinstance(fitted, Aggregator) or fitted.uses_features or getattr(fitted, "groups", None) is not None
+    return not isinstance(fitted, Aggregator) or fitted.uses_features or hasattr(fitted, "group_")
+
+
+def _share_votes(crowd: Crowd, group: NDArray[Any]) -> Crowd:
+    """Return the crowd with weights such that the members of a group, who err together, have one vote on a task."""
+    worker_group = group[crowd.worker_codes].astype(np.int64)
+    is_member = worker_group >= 0
+    cell = crowd.task.astype(np.int64) * (int(group.max(initial=-1)) + 1) + worker_group
+    _, position, count = np.unique(cell[is_member], return_inverse=True, return_counts=True)
+    weight = np.array(crowd.weight, dtype=np.float64)
+    weight[is_member] /= count[position]
+    return crowd.replace_fields(weight=weight)
 
 
 def _posterior_log_odds(posterior: NDArray[Any]) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +177,8 @@ def build(
     with collect_warnings() as warnings:
         diagnosis = diagnose_crowd(votes, _drop_useless_features(X, votes), model=model)
     gold = None if truth is None else match_gold(truth, diagnosis.crowd)
+    if gold is not None:
+        diagnosis = replace(diagnosis, checked=gold.series)
     start_step(1)
     shown = workers.select_workers(diagnosis)
     worker_section = workers.build_section(diagnosis, shown, gold)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.registry import find, kind_of
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.preparation import get_worker_groups
+from wisecrowd.evaluate.accuracy import AccuracyEstimate
 from wisecrowd.evaluate.model_selection import Comparison
 from wisecrowd.report import timeline
 from wisecrowd.report.gold import GoldLabels
@@ -90,7 +91,11 @@ class ReportSummary:
             ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
             ("classes", f"{self.diagnosis.crowd.n_classes:,}", "to choose from"),
             ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
-            ("expected accuracy", format_percent(figures["expected_accuracy"]), "of the labels, by the model"),
+            (
+                "expected accuracy",
+                format_percent(self._accuracy.accuracy),
+                f"of the labels; {self._describe_interval()}",
+            ),
         ]
         correct = self._count_correct()
         if correct is not None:
@@ -107,10 +112,11 @@ class ReportSummary:
             Sentences.
         """
         sentences = [
+            self._describe_accuracy(),
             self._describe_size(),
             self._describe_agreement(),
             timeline.describe_times(self.diagnosis),
-            self._describe_certainty(),
+            self._describe_kinds(),
             self._describe_workers(),
             self._describe_confusion(),
             "" if self.comparison is None else self.comparison.summary,
@@ -143,20 +149,30 @@ class ReportSummary:
         interval = "" if low is None or high is None else f", 95% interval {low:.2f} to {high:.2f}"
         return f"{verdict} (Krippendorff’s alpha {alpha:.2f}{interval})."
 
-    def _describe_certainty(self) -> str:
-        figures = self._figures
-        kinds = [f"{n:,} {'is' if n == 1 else 'are'} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
-        expected = format_percent(figures["expected_accuracy"])
+    @property
+    def _accuracy(self) -> AccuracyEstimate:
+        return self.diagnosis.task_diagnosis.estimate.accuracy
+
+    def _describe_interval(self) -> str:
+        """Return the interval of the expected accuracy."""
+        accuracy = self._accuracy
+        low, high = format_percent(accuracy.low), format_percent(accuracy.high)
+        return f"{low} to {high} with probability {accuracy.level:.0%}"
+
+    def _describe_accuracy(self) -> str:
+        """Return the expected accuracy with its interval, and the result on gold tasks."""
+        expected = f"{format_percent(self._accuracy.accuracy)} of the labels are expected to be right ({self._describe_interval()})"
         correct = self._count_correct()
         if correct is None:
-            sentence = f"The model expects {expected} of the labels to be right, which may be too optimistic"
-        else:
-            n_correct, n_gold = correct
-            sentence = (
-                f"On {count_noun(n_gold, 'gold task')}, {n_correct:,} labels are right "
-                f"({format_percent(n_correct / n_gold)}); the model expects {expected} of all labels to be right"
-            )
-        return f"{sentence}. Of the tasks, {join_words(kinds)}."
+            return f"{expected}. Without gold labels the interval is wide: errors that all workers share cannot be seen in votes."
+        n_correct, n_gold = correct
+        share = format_percent(n_correct / n_gold)
+        return f"{expected}. On {count_noun(n_gold, 'gold task')}, {n_correct:,} labels are right ({share})."
+
+    def _describe_kinds(self) -> str:
+        figures = self._figures
+        kinds = [f"{n:,} {'is' if n == 1 else 'are'} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
+        return f"Of the tasks, {join_words(kinds)}."
 
     def _describe_workers(self) -> str:
         figures = self._figures
@@ -319,9 +335,9 @@ class ReportSummary:
         n = min(RECOMMENDED_GOLD_TASKS, self.diagnosis.crowd.n_tasks)
         half_width = NORMAL_QUANTILE * float(np.sqrt(0.25 / n))
         return {
-            "action": f"Let an expert label {count_noun(n, 'task')} drawn at random, and build this report with them.",
+            "action": f"Let an expert label {count_noun(n, 'task')}, and build this report with them.",
             "reason": "Without gold labels, all figures rest on the votes alone. With them, the accuracy is known to about "
-            f"±{half_width:.0%}.",
+            f"±{half_width:.0%} or better. Command: wisecrowd audit … --size {n}",
         }
 
 
