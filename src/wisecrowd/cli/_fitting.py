@@ -47,9 +47,6 @@ KNOWN = (
     MODEL,
 )
 
-#: Method of commands that aggregate votes.
-DEFAULT_METHOD = "dawid-skene"
-
 Parameter = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
@@ -41,7 +42,7 @@ def audit(
     ] = None,
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="METHOD", help="Method whose labels are checked.")
-    ] = fitting.DEFAULT_METHOD,
+    ] = DEFAULT_METHOD,
     parameter: fitting.Parameter = None,
     truth: fitting.Gold = None,
     within: Annotated[
