@@ -87,7 +87,7 @@ def test_what_was_written_is_read_again_with_weights_and_marks(
     assert again == filled
     assert again.is_weighted
     assert not again.observed.all()
-    wanted = wc.DawidSkene().fit(filled).posterior_
+    wanted = wc.ModelAverage().fit(filled).posterior_
     posterior = pd.read_csv("labels/posterior.csv", index_col="task").to_numpy()
     np.testing.assert_allclose(posterior, wanted, atol=1e-6)
 

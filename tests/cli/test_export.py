@@ -46,7 +46,7 @@ def test_consensus_goes_back(run: Any, project: Path, tmp_path: Path) -> None:
     assert question.consensus is not None
     assert question.consensus["label"].to_dict() == wc.read_truth(tmp_path / "results" / "labels.csv").to_dict()
     task = json.loads((tmp_path / "predictions.json").read_text())[0]
-    assert task["predictions"][0]["model_version"] == "wisecrowd dawid-skene"
+    assert task["predictions"][0]["model_version"] == "wisecrowd model-average"
 
 
 def test_a_table_of_labels_will_do(run: Any, project: Path, tmp_path: Path) -> None:

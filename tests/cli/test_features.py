@@ -79,7 +79,7 @@ def test_features_are_needed(run: Any, votes: Path) -> None:
 def test_features_that_nobody_looks_at(run: Any, votes: Path, features: Path) -> None:
     result = run("aggregate", votes, "-x", features)
     assert result.exit_code == 2
-    assert "dawid-skene does not use features. Leave --features out" in result.stderr
+    assert "model-average does not use features. Leave --features out" in result.stderr
 
 
 def test_results_never_overwrite_features(run: Any, votes: Path, features: Path) -> None:

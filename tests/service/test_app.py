@@ -82,7 +82,7 @@ def test_votes_that_come_during_a_fit_are_not_lost(service: Any, simulated: Any,
         state.start_fit()
     from wisecrowd.service.refits import refit_question
 
-    result = refit_question(service.coordinator.store.url, 0, service.coordinator.methods)
+    result = refit_question(service.coordinator.store.url, 0, service.coordinator.method)
     service.post("/votes", votes[200:])
     with service.coordinator.lock:
         state.finish_fit(result)

@@ -136,6 +136,7 @@ class StreamEngine(Engine):
 
     Examples
     --------
+    >>> import tempfile
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
     >>> engine = StreamEngine(crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
     >>> engine.sum(lambda chunk: chunk.crowd.n_votes)

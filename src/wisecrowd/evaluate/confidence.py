@@ -300,7 +300,7 @@ def score_labels(
     score : ndarray of shape (n_tasks,)
     """
     posterior = np.asarray(fitted.posterior_)
-    group = getattr(fitted, "group_", None)
+    group = getattr(fitted, "group_", None) if isinstance(fitted, Aggregator) else None
     if group is not None:
         crowd = _share_votes(crowd, np.asarray(group))
     model, inferred = SupportModel.fit(crowd, posterior, gold)

@@ -18,6 +18,7 @@ from wisecrowd.aggregate.categorical._sharded_ability_likelihood import (
     make_task_table,
 )
 from wisecrowd.aggregate.categorical.two_pl import compute_two_pl_line, make_discrimination_column
+from wisecrowd.base.checkpoints import CheckpointState
 from wisecrowd.engines import StreamEngine
 from wisecrowd.engines.distributed_vector import DistributedVector
 from wisecrowd.engines.retained import pack_retained, read_retained
@@ -108,7 +109,7 @@ def test_a_start_without_a_posterior_is_that_of_the_whole_crowd(
 def test_a_point_survives_a_checkpoint(sharded: ShardedAbilityLikelihood) -> None:
     arrays = sharded.point_to_arrays(distribute(sharded, POINT))
     assert len(arrays["ends"]) == sharded.n_chunks
-    np.testing.assert_array_equal(collect(sharded.point_from_arrays(arrays)), POINT)
+    np.testing.assert_array_equal(collect(sharded.point_from_state(CheckpointState(arrays))), POINT)
 
 
 class TestTaskTables:
