@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table, read_numbers
-from wisecrowd.data.rows import as_codes, as_weights
+from wisecrowd.data.rows import as_codes, as_weights, draw_heldout
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.utils.notebook import MAX_ROWS, render_html
 from wisecrowd.utils.text import count_noun
@@ -535,11 +535,7 @@ class Comparisons:
         >>> [part.n_votes for part in Comparisons.from_tuples(votes).hide(0.2)]
         [8, 2]
         """
-        if not 0 < fraction < 1:
-            raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
-        is_heldout = np.zeros(self.n_votes, dtype=bool)
-        count = round(fraction * self.n_votes)
-        is_heldout[np.random.default_rng(random_state).permutation(self.n_votes)[:count]] = True
+        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
         return self.take(~is_heldout), self.take(is_heldout)
 
     # ------------------------------------------------------------------ output

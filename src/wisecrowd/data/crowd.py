@@ -27,6 +27,7 @@ from wisecrowd.data.rows import (
     as_codes,
     as_observed_mask,
     as_weights,
+    draw_heldout,
     shuffle_within_groups,
 )
 from wisecrowd.data.timestamps import as_times, parse_times, to_timestamps
@@ -862,11 +863,7 @@ class Crowd:
         >>> visible.n_votes, heldout.n_votes
         (40, 10)
         """
-        if not 0 < fraction < 1:
-            raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
-        is_heldout = np.zeros(self.n_votes, dtype=bool)
-        count = round(fraction * self.n_votes)
-        is_heldout[np.random.default_rng(random_state).permutation(self.n_votes)[:count]] = True
+        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
         return self.take(~is_heldout), self.take(is_heldout)
 
     def limit_votes_per_task(self, n: int, *, random_state: int = 0) -> Crowd:

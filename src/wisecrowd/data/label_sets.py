@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table
-from wisecrowd.data.rows import as_codes
-from wisecrowd.errors import InputError, UsageError, check_choice, preview
+from wisecrowd.data.rows import as_codes, draw_heldout
+from wisecrowd.errors import InputError, check_choice, preview
 from wisecrowd.utils.notebook import MAX_ROWS, render_html
 from wisecrowd.utils.text import count_noun
 
@@ -355,11 +355,7 @@ class LabelSetCrowd:
         >>> [part.n_votes for part in LabelSetCrowd.from_frame(frame).hide(0.5)]
         [2, 2]
         """
-        if not 0 < fraction < 1:
-            raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
-        is_heldout = np.zeros(self.n_votes, dtype=bool)
-        count = round(fraction * self.n_votes)
-        is_heldout[np.random.default_rng(random_state).permutation(self.n_votes)[:count]] = True
+        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
         return self.take(~is_heldout), self.take(is_heldout)
 
     # ------------------------------------------------------------------ output

@@ -430,3 +430,38 @@ class GrowingColumn:
         if self.values is not None:
             self.values.resize(self.n_rows, refcheck=False)
         return self.values
+
+
+def draw_heldout(n_votes: int, fraction: float, random_state: int) -> NDArray[np.bool_]:
+    """Draw the votes to hold out at random.
+
+    Parameters
+    ----------
+    n_votes : int
+        Number of votes.
+    fraction : float
+        Fraction of the votes to hold out.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_votes,)
+        True for held-out votes.
+
+    Raises
+    ------
+    UsageError
+        If the fraction does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> int(draw_heldout(10, 0.2, 0).sum())
+    2
+    """
+    if not 0 < fraction < 1:
+        raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
+    is_heldout = np.zeros(n_votes, dtype=bool)
+    count = round(fraction * n_votes)
+    is_heldout[np.random.default_rng(random_state).permutation(n_votes)[:count]] = True
+    return is_heldout

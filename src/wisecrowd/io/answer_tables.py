@@ -61,8 +61,8 @@ class AnswerTable:
 
     @property
     def description(self) -> str:
-        """What the table holds, for messages."""
-        names = ", ".join(f"{name}" for name in self.columns.values())
+        """Noun phrase for messages: the kind of answers and their columns."""
+        names = ", ".join(self.columns.values())
         noun = "comparisons of two items" if self.answer_type == "pairwise" else "sets of labels"
         return f"{noun} (columns {names})"
 
