@@ -17,7 +17,10 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.laws import LAWS
 from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.engines import LocalEngine, StreamEngine, base
+from wisecrowd.engines import ray as ray_engine
+from wisecrowd.engines.ray import RayEngine
 from wisecrowd.errors import ignore_fit_warnings
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
@@ -46,14 +49,48 @@ def crowd() -> Crowd:
     return made.crowd
 
 
+@pytest.fixture(scope="module")
+def shards(crowd: Crowd, tmp_path_factory: pytest.TempPathFactory) -> ShardedCrowd:
+    return crowd.to_shards(tmp_path_factory.mktemp("shards") / "crowd", votes_per_shard=70)
+
+
+@pytest.fixture(scope="module")
+def shared_engines() -> Iterator[dict[tuple[object, ...], RayEngine]]:
+    """Engines by crowd, gold and kernels. The actors of each are processes, which take seconds to start."""
+    engines: dict[tuple[object, ...], RayEngine] = {}
+    yield engines
+    for engine in engines.values():
+        RayEngine.close(engine)
+
+
+@pytest.fixture
+def engines_are_shared(
+    shared_engines: dict[tuple[object, ...], RayEngine], monkeypatch: pytest.MonkeyPatch
+) -> dict[tuple[object, ...], RayEngine]:
+    """Let fits to the same crowd, with the same gold, use the same actors."""
+
+    def make(crowd: Any, gold: Any = None, *, address: None = None, compiled: bool | None = None) -> RayEngine:
+        codes = None if gold is None else np.concatenate([gold(number) for number in range(crowd.n_shards)]).tobytes()
+        key = (id(crowd), codes, address, compiled)
+        if key not in shared_engines:
+            shared_engines[key] = RayEngine(crowd, gold, compiled=compiled)
+            shared_engines[key].close = lambda: None  # type: ignore[method-assign]  # the next fit uses it
+        return shared_engines[key]
+
+    monkeypatch.setattr(ray_engine, "RayEngine", make)
+    return shared_engines
+
+
 @pytest.mark.parametrize("name", STREAMING)
-def test_a_cluster_changes_nothing(name: str, crowd: Crowd, tmp_path: Path) -> None:
+def test_a_cluster_changes_nothing(
+    name: str, crowd: Crowd, shards: ShardedCrowd, engines_are_shared: dict[tuple[object, ...], RayEngine]
+) -> None:
     kind: Callable[..., Any] = functools.partial(methods("aggregate")[name], **QUICK.get(name, {}))
     known = {crowd.tasks[4]: crowd.classes[1]}  # type: ignore[index]  # it has classes
-    shards = crowd.to_shards(tmp_path / "crowd", votes_per_shard=70)
     with ignore_fit_warnings():
         found: Aggregator = kind(engine="ray").fit(shards, truth=known)
         wanted: Aggregator = kind().fit(crowd, truth=known)
+    assert 1 <= len(engines_are_shared) <= 2, "the fit was on the cluster"
     np.testing.assert_allclose(found.posterior_, wanted.posterior_, atol=1e-9)
     np.testing.assert_allclose(found.workers_, wanted.workers_, atol=1e-9)
 
