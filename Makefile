@@ -39,7 +39,7 @@ test-fast: $(VENV)/installed-dev ## run the tests that need neither torch, Ray, 
 test-lower-bounds: ## run the fast tests with the lowest versions that pyproject.toml allows, in an environment of their own
 	@$(or $(PYTHON),python3.11) -m venv --clear $(LOWER)
 	@$(LOWER)/bin/python .ci/lower_bounds.py > $(LOWER)/pins.txt
-	@$(LOWER)/bin/python -m pip --disable-pip-version-check install -qq -r $(LOWER)/pins.txt -e . pytest pytest-xdist hypothesis polars krippendorff
+	@$(LOWER)/bin/python -m pip --disable-pip-version-check install -qq -r $(LOWER)/pins.txt -e . pytest pytest-timeout pytest-xdist hypothesis polars krippendorff
 	@$(LOWER)/bin/python -m pytest -q -n 2 --fast tests -W ignore::DeprecationWarning -W ignore::FutureWarning $(ARGS)
 
 lint: $(VENV)/installed-dev ## check style, types and the direction of imports

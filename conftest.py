@@ -30,11 +30,10 @@ doctest.DocTestParser._EXAMPLE_RE = re.compile(  # type: ignore[attr-defined]
 
 #: Folders, below tests and src/wisecrowd, whose tests need torch, and therefore seconds to start.
 TORCH_FOLDERS = ("nn", "learn", "complete", "bench/papers")
-#: Beginnings of the names of further test files that need torch or Ray.
-TORCH_FILES, RAY_FILES = (
-    ("test_learner_laws", "test_completer_laws", "test_labelme_learners", "test_lagnn"),
-    ("test_ray",),
-)
+#: Names of further test files that need torch.
+TORCH_FILES = ("test_learner_laws.py", "test_completer_laws.py", "test_labelme_learners.py", "test_lagnn.py")
+#: Names of the test files that start a Ray cluster.
+RAY_FILES = ("test_ray.py", "test_ray_laws.py")
 #: Aggregators that need torch; a test that has one as a parameter is marked.
 TORCH_METHODS = {"lagnn"}
 #: Marks of the tests that the fast tier leaves out, those of the slowest first.
@@ -57,12 +56,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _needs_torch(path: Path) -> bool:
     folders = (f"/{folder}/" in path.as_posix() for folder in TORCH_FOLDERS)
-    return any(folders) or path.name.startswith(TORCH_FILES)
+    return any(folders) or path.name in TORCH_FILES
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files that the fast tier does not run, because importing them takes seconds."""
-    if config.getoption("--fast") and (_needs_torch(collection_path) or collection_path.name.startswith(RAY_FILES)):
+    if config.getoption("--fast") and (_needs_torch(collection_path) or collection_path.name in RAY_FILES):
         return True
     return None
 
@@ -75,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
         if _needs_torch(item.path) or any(value in TORCH_METHODS for value in parameters if isinstance(value, str)):
             item.add_marker("torch")
-        if item.path.name.startswith(RAY_FILES):
+        if item.path.name in RAY_FILES:
             item.add_marker("ray")
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
@@ -101,7 +100,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class FileScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return "ray" if Path(path).name.startswith(RAY_FILES) else path
+            return "ray" if Path(path).name in RAY_FILES else path
 
     config.option.loadscopereorder = False  # the order of `_sort_files`
     return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None

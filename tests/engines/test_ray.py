@@ -183,6 +183,26 @@ def test_it_gives_up_on_work_that_kills_every_actor(
     some.check(engine)
 
 
+@needs_ray
+@pytest.mark.usefixtures("cluster")
+def test_actors_that_do_not_start_are_replaced(some: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class StuckActor(ray_engine.ChunkActor):
+        def __init__(self) -> None:
+            threading.Event().wait()
+
+    monkeypatch.setattr(ray_engine, "START_TIMEOUT", 0.1)
+    monkeypatch.setattr(ray_engine, "MAX_ATTEMPTS", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(ray_engine, "ChunkActor", StuckActor)
+        with pytest.raises(ClusterLost, match=r"2 losses .* 2 of 2 actors did not start within 0\.1 seconds"):
+            RayEngine(some.crowd, some.gold, actors=2)
+    monkeypatch.setattr(ray_engine, "START_TIMEOUT", 120)
+    engine = RayEngine(some.crowd, some.gold, actors=2)
+    engine._actors[0], engine._all_loaded = None, False  # as after an actor that did not start
+    some.check(engine)
+    engine.close()
+
+
 # ---------------------------------------------------------------------- what is kept, sent and raised
 
 

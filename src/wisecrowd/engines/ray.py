@@ -52,6 +52,8 @@ MAX_FUNCTION_CELLS = 2**17
 OBJECT_STORE_BYTES = 2**31
 #: Seconds to wait for a cluster to answer; Ray itself would try for minutes.
 CONNECT_TIMEOUT = 10
+#: Seconds to wait for a new actor to start. An actor that does not start in time is replaced.
+START_TIMEOUT = 120
 #: Longest path of the folder of a local cluster. Ray's sockets in it have 70 characters more, and a socket at most 103.
 MAX_FOLDER_CHARACTERS = 30
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
@@ -68,7 +70,7 @@ class ClusterLost(WisecrowdError, RuntimeError):
 
 
 class _IncompleteReply(Exception):
-    """An actor did not receive the reply of another actor."""
+    """An actor did not start, or did not receive the reply of another actor."""
 
 
 class RayEngine(Engine):
@@ -261,7 +263,7 @@ class RayEngine(Engine):
         """Create the actors that do not exist or do not hold their chunks."""
         ray = _import_ray()
         replies = [None if actor is None else actor.is_loaded.remote() for actor in self._actors]
-        loading = []
+        created = []
         for position, reply in enumerate(replies):
             with suppress(ray.exceptions.RayError):
                 if reply is not None and ray.get(reply):
@@ -270,10 +272,22 @@ class RayEngine(Engine):
                 self._valid_states.clear()
                 ray.kill(self._actors[position])
             self._actors[position] = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(ChunkActor).remote()
-            loading.append(self._actors[position].load.remote(self._make_source(position)))
-        for reply in loading:
+            created.append(position)
+        self._wait_for_start(created)
+        for reply in [self._actors[position].load.remote(self._make_source(position)) for position in created]:
             _fetch(reply)
         self._all_loaded = True
+
+    def _wait_for_start(self, positions: list[int]) -> None:
+        """Wait until new actors answer, and remove those that do not start in time."""
+        ray = _import_ray()
+        answers = {self._actors[position].is_loaded.remote(): position for position in positions}
+        _, missing = ray.wait(list(answers), num_returns=len(answers), timeout=START_TIMEOUT) if answers else ([], [])
+        for position in (answers[answer] for answer in missing):
+            ray.kill(self._actors[position])
+            self._actors[position] = None
+        if missing:
+            raise _IncompleteReply(f"{len(missing)} of {len(positions)} actors did not start within {START_TIMEOUT} seconds")
 
     def _make_source(self, position: int) -> ShardSource | MemorySource:
         """Return the chunks that an actor loads."""
