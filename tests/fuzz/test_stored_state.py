@@ -10,17 +10,17 @@ import pytest
 from tests.fuzz import runner, stored_state
 from tests.fuzz.runner import Target
 
-#: Targets that do not import torch, so that the run is short.
-QUICK = [
-    target
-    for target in stored_state.TARGETS
-    if not any(name in target.name for name in ("network", "crowd-layer", "two-stage", "raykar", "cmm"))
-]
+#: Methods and targets that import torch.
+NEED_TORCH = ("network", "crowd-layer", "two-stage", "raykar", "cmm")
+#: Targets that do not, so that the run is short.
+QUICK = [target for target in stored_state.TARGETS if not any(name in target.name for name in NEED_TORCH)]
+#: Methods, of which those that import torch are not in the fast tier.
+METHODS = [pytest.param(name, marks=[pytest.mark.torch] if name in NEED_TORCH else []) for name in stored_state.METHODS]
 #: Cases of a target. ``python -m tests.fuzz.stored_state --count 2000`` runs all targets in processes with limits.
 CASES = 8
 
 
-@pytest.mark.parametrize("name", stored_state.METHODS)
+@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.NotConverged")
 def test_valid_models_are_used(name: str, tmp_path: Path) -> None:
     """A model that is refused before it is changed would test nothing but that refusal."""

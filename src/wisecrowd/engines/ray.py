@@ -287,7 +287,9 @@ class RayEngine(Engine):
             ray.kill(self._actors[position])
             self._actors[position] = None
         if missing:
-            raise _IncompleteReply(f"{len(missing)} of {len(positions)} actors did not start within {START_TIMEOUT} seconds")
+            raise _IncompleteReply(
+                f"{len(missing)} of {len(positions)} actors did not start within {START_TIMEOUT} seconds"
+            )
 
     def _make_source(self, position: int) -> ShardSource | MemorySource:
         """Return the chunks that an actor loads."""
