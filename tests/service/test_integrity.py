@@ -27,7 +27,7 @@ def read_content(store: Store) -> Content:
     """Return all records by their numbers, with names instead of codes."""
     content: Content = {}
     for name, vocabulary in store.vocabularies.items():
-        tasks, workers, classes = (registry.names for registry in vocabulary.kinds)
+        tasks, workers, classes = (registry.names for registry in vocabulary.kinds[:3])
         records = read_records(store.engine, vocabulary.code)
         for task, worker, label, _, number in zip(*(column.tolist() for column in records.columns), strict=True):
             content[number] = (name, tasks[task], None if worker < 0 else workers[worker], classes[label])

@@ -24,7 +24,7 @@ def read_votes(path: Path) -> dict[str, tuple[str, str, str | None, str, float |
     store = Store(str(path))
     votes = {}
     for name, vocabulary in store.vocabularies.items():
-        tasks, workers, classes = (registry.names for registry in vocabulary.kinds)
+        tasks, workers, classes = (registry.names for registry in vocabulary.kinds[:3])
         for _, source, task, worker, label, time in store.list_records(vocabulary.code, 0, 10**6):
             worker_name = None if worker is None else workers[worker]
             votes[source] = (name, tasks[task], worker_name, classes[label], time)
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
             VoteRecord("mood", f"t{k // 4}", f"w{k % 4}", f"c{rng.randrange(3)}", k / 8) for k in range(n, n + 100)
         ]
         store.apply([Upsert(f"id:{n + k}", (vote,)) for k, vote in enumerate(votes)])
-    store.apply([Upsert("gold", (VoteRecord("topic", "t0", None, "x"),))])
+    store.apply([Upsert("gold", (VoteRecord("topic", "t0", None, "x"),), "created in May")])
     store.close()
     return path
 
@@ -54,6 +54,8 @@ def test_undamaged_database_is_copied(path: Path, tmp_path: Path) -> None:
     assert path.read_bytes() == before
     assert read_votes(tmp_path / "new.db") == read_votes(path)
     assert check_database(str(tmp_path / "new.db"))[0] == []
+    with contextlib.closing(Store(str(tmp_path / "new.db"))) as store:
+        assert store.vocabularies["topic"].origins.names == ["created in May"]
 
 
 @pytest.mark.slow

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
 import wisecrowd as wc
 from wisecrowd.cli import build_app
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.tools.label_studio_sync import pull
 from wisecrowd.io.tools.projects import read_project
 from wisecrowd.service import server as server_module
 from wisecrowd.service.events import RegisterTasks, Upsert
 from wisecrowd.service.store import Store
 from wisecrowd.service.vote_files import read_events
+from wisecrowd.service.webhooks import parse_webhook
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 
@@ -51,6 +53,52 @@ def test_service_has_the_votes_of_the_export(tmp_path: Path) -> None:
         theirs = question.people.to_frame()
         assert mine == set(zip(*(theirs[column].astype(str) for column in ("task", "worker", "label")), strict=True))
     store.close()
+
+
+def pull_task(path: Path, *, name: str, created_at: str) -> None:
+    """Pull a project with one annotation from a server."""
+    result = {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}
+
+    class Studio:
+        def get_project(self, _: int) -> Any:
+            return {"title": "Reviews", "created_at": created_at}
+
+        def iter_tasks(self, project: int) -> Any:
+            annotations = [{"id": 5, "completed_by": 1, "result": [result]}]
+            yield {"id": 7, "project": project, "data": {}, "annotations": annotations, "predictions": []}, 1
+
+    pull(cast(Any, Studio()), 12, path, name=name)
+
+
+def test_pulled_votes_of_two_servers_stay_apart(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "votes.db"))
+    times = {"": "2026-01-01T00:00:00Z", "berlin": "2026-02-01T00:00:00Z"}
+    for name, created_at in times.items():
+        pull_task(tmp_path / "export.json", name=name, created_at=created_at)
+        events = list(read_events(tmp_path / "export.json"))
+        assert store.apply(events).outcomes == ["new"]
+        # Webhooks of the server continue where the file ends.
+        project = {"id": 12, "created_at": created_at}
+        deletion = {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 5}], "project": project}
+        sources = {cast(Upsert, event).source for event in [*events, *parse_webhook(deletion, name)]}
+        assert len(sources) == 1
+    assert set(store.vocabularies) == {"12:mood", "berlin/12:mood"}
+    pull_task(tmp_path / "export.json", name="", created_at="2026-03-01T00:00:00Z")
+    with pytest.raises(InputError, match="another server"):
+        store.apply(list(read_events(tmp_path / "export.json")))
+    store.close()
+
+
+def test_invalid_server_of_a_pulled_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    pull_task(path, name="berlin", created_at="2026-02-01T00:00:00Z")
+    for text in ('"a/b"', "5", '{"a": []}', "null"):
+        damaged = tmp_path / "damaged.json"
+        damaged.write_text(path.read_text(encoding="utf-8").replace('"berlin"', text), encoding="utf-8")
+        with pytest.raises(InputError, match="names the server"):
+            list(read_events(damaged))
+    with pytest.raises(UsageError, match=r"'a/b'; expected at most 100"):
+        pull_task(path, name="a/b", created_at="")
 
 
 def test_exports_of_other_tools() -> None:

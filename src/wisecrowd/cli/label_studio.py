@@ -66,6 +66,14 @@ def pull(
             "--output", "-o", parser=parse_output_path, metavar="FILE", show_default=False, help="File to write."
         ),
     ],
+    name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            help="Name of the server, if wisecrowd serve takes votes from several servers.",
+        ),
+    ] = "",
     token_file: TokenFile = None,
     insecure: Insecure = False,
     timeout: Timeout = 3600,
@@ -89,7 +97,7 @@ def pull(
     check_file(output, [], force=force)
     connection = _connected(url, token_file, insecure=insecure, timeout=timeout)
     with connection as (server, version), show_progress(quiet=quiet):
-        counts = pulled(server, project, output)
+        counts = pulled(server, project, output, name=name)
     questions = _questions(output)
     if as_json:
         show_json({"url": server.url, "version": version, "project": project, **counts, "questions": questions})

@@ -21,6 +21,7 @@ from starlette.types import Lifespan, Receive, Scope, Send
 
 from wisecrowd import __version__
 from wisecrowd.errors import InputError
+from wisecrowd.io.tools.label_studio import SERVER_NAME
 from wisecrowd.service import schemas
 from wisecrowd.service.authentication import (
     SessionCookie,
@@ -34,7 +35,7 @@ from wisecrowd.service.middleware import BodySizeLimit, JsonContentType
 from wisecrowd.service.question_state import QuestionState
 from wisecrowd.service.shared_jobs import ClientGone, wait_for_job
 from wisecrowd.service.status_page import PAGE_HEADERS, render_status_page
-from wisecrowd.service.store import TooManyClasses
+from wisecrowd.service.store import RefusedEvent
 from wisecrowd.service.vote_requests import parse_votes, write_events
 from wisecrowd.service.webhooks import parse_webhook
 
@@ -64,6 +65,13 @@ QuestionParameter = Annotated[
 ]
 NameParameter = Annotated[
     str | None, Query(min_length=1, max_length=schemas.MAX_NAME_CHARACTERS, pattern=r"^[^\x00]*$")
+]
+ServerParameter = Annotated[
+    str,
+    Query(
+        pattern=f"^({SERVER_NAME.pattern})?$",
+        description="Name of the Label Studio server; needed if several servers send votes.",
+    ),
 ]
 StartParameter = Annotated[int, Query(ge=0, le=2**31 - 1, description="Number of rows to skip.")]
 LimitParameter = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Maximum number of rows.")]
@@ -135,7 +143,7 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
     async def handle_gone(_: Request, __: Exception) -> Response:
         return Response(status_code=CLIENT_GONE)  # nobody receives it
 
-    async def handle_too_many_classes(_: Request, error: Exception) -> Response:
+    async def handle_refused(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
 
     async def handle_unknown_path(request: Request, _: Exception) -> Response:
@@ -147,7 +155,7 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
     app.add_exception_handler(RequestValidationError, handle_invalid)
     app.add_exception_handler(InputError, handle_unknown_name)
     app.add_exception_handler(ClientGone, handle_gone)
-    app.add_exception_handler(TooManyClasses, handle_too_many_classes)
+    app.add_exception_handler(RefusedEvent, handle_refused)
     app.add_exception_handler(ServiceBusy, handle_busy)
     app.add_exception_handler(WriteFailed, handle_busy)
     app.add_exception_handler(404, handle_unknown_path)
@@ -271,10 +279,10 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
         return await write_events(coordinator, [event])
 
     @app.post("/webhooks/label-studio", dependencies=authenticated, responses=_BUSY)
-    async def receive_webhook(body: dict[str, Any]) -> schemas.VoteReceipt:
+    async def receive_webhook(body: dict[str, Any], server: ServerParameter = "") -> schemas.VoteReceipt:
         """Store annotations that Label Studio posts when they are created, changed or deleted; ignore other webhooks."""
         try:
-            events = parse_webhook(body)
+            events = parse_webhook(body, server)
         except InputError as error:
             raise HTTPException(422, str(error)) from None
         return await write_events(coordinator, events)

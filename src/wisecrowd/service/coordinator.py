@@ -25,7 +25,7 @@ from wisecrowd.service.events import Event
 from wisecrowd.service.question_state import JobTimer, QuestionState
 from wisecrowd.service.refits import build_report, calibrate_question, refit_question
 from wisecrowd.service.shared_jobs import SharedJob
-from wisecrowd.service.store import Store, StoreChange, TooManyClasses
+from wisecrowd.service.store import RefusedEvent, Store, StoreChange
 from wisecrowd.service.writers import DatabaseDisconnected, explain_damage
 
 #: Maximum number of events in a transaction.
@@ -453,7 +453,7 @@ class Coordinator:
                 question.n_changes += 1
 
     def _notify_failure(self, batch: list[_PendingWrite], error: Exception) -> None:
-        if isinstance(error, TooManyClasses):  # an error of the client, not of the database
+        if isinstance(error, RefusedEvent):  # an error of the client, not of the database
             self._count_written(sum(len(pending.events) for pending in batch))
             _notify(batch, [error] * len(batch))
             return

@@ -23,11 +23,12 @@ from sqlalchemy.engine import Connection, Engine
 from wisecrowd.errors import InputError, UsageError
 
 #: Kinds of names, as the column ``kind`` has them.
-TASK_KIND, WORKER_KIND, CLASS_KIND = 0, 1, 2
+TASK_KIND, WORKER_KIND, CLASS_KIND, ORIGIN_KIND = 0, 1, 2, 3
+NAME_KINDS = (TASK_KIND, WORKER_KIND, CLASS_KIND, ORIGIN_KIND)
 #: Kind of the names of questions in their checksum.
-QUESTION_KIND = 3
+QUESTION_KIND = 4
 #: Version of the tables; a database with another version is refused.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 #: Seconds after which an attempt to connect to PostgreSQL fails, and after which a connection that is cut off counts as lost.
 CONNECT_SECONDS, NETWORK_SECONDS = 5, 20
 _URL_HELP = (
@@ -199,7 +200,7 @@ class NameRegistry:
 
 @dataclass
 class QuestionVocabulary:
-    """Names of the tasks, workers and classes of a question.
+    """Names of the tasks, workers and classes of a question, and the project that it belongs to.
 
     Attributes
     ----------
@@ -208,14 +209,12 @@ class QuestionVocabulary:
     name : str
         Name of the question.
     kinds : tuple of NameRegistry
-        Tasks, workers and classes.
+        Tasks, workers, classes and origins, by kind.
     """
 
     code: int
     name: str
-    kinds: tuple[NameRegistry, NameRegistry, NameRegistry] = field(
-        default_factory=lambda: (NameRegistry(), NameRegistry(), NameRegistry())
-    )
+    kinds: tuple[NameRegistry, ...] = field(default_factory=lambda: tuple(NameRegistry() for _ in NAME_KINDS))
 
     @property
     def tasks(self) -> NameRegistry:
@@ -231,6 +230,16 @@ class QuestionVocabulary:
     def classes(self) -> NameRegistry:
         """Class names."""
         return self.kinds[CLASS_KIND]
+
+    @property
+    def origins(self) -> NameRegistry:
+        """Mark of the project in a labelling tool whose votes the question has; empty if it is unknown."""
+        return self.kinds[ORIGIN_KIND]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of tasks, workers and classes."""
+        return len(self.tasks), len(self.workers), len(self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,7 +484,7 @@ def read_vocabularies(connection: Connection) -> dict[str, QuestionVocabulary]:
     for question, kind, code, name, checksum in connection.execute(
         sql.select(NAMES).order_by(*NAMES.primary_key.columns)
     ):
-        if question not in vocabularies or kind not in (TASK_KIND, WORKER_KIND, CLASS_KIND):
+        if question not in vocabularies or kind not in NAME_KINDS:
             raise DamagedDatabase(f"the name {name[:40]!r} belongs to no question")
         registry = vocabularies[question].kinds[kind]
         if checksum != checksum_name(question, kind, code, name) or registry.add(name) != code:

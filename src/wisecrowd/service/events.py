@@ -49,6 +49,8 @@ class Upsert(NamedTuple):
         Key under which the records are stored.
     records : tuple of VoteRecord
         Records that replace the previous ones; none deletes them.
+    origin : str, default=None
+        Mark of the project in a labelling tool, if it is known. A question accepts votes from one project only.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Upsert(NamedTuple):
 
     source: str
     records: tuple[VoteRecord, ...]
+    origin: str | None = None
 
 
 class RegisterTasks(NamedTuple):
@@ -69,6 +72,8 @@ class RegisterTasks(NamedTuple):
         Name of the question.
     tasks : tuple of str
         Task ids.
+    origin : str, default=None
+        Mark of the project in a labelling tool, if it is known.
 
     Examples
     --------
@@ -78,6 +83,7 @@ class RegisterTasks(NamedTuple):
 
     question: str
     tasks: tuple[str, ...]
+    origin: str | None = None
 
 
 class DeleteTasks(NamedTuple):
@@ -89,6 +95,8 @@ class DeleteTasks(NamedTuple):
         The deletion applies to every question whose name starts with this prefix.
     tasks : tuple of str
         Task ids.
+    origin : str, default=None
+        Mark of the project in a labelling tool, if it is known.
 
     Examples
     --------
@@ -98,6 +106,7 @@ class DeleteTasks(NamedTuple):
 
     question_prefix: str
     tasks: tuple[str, ...]
+    origin: str | None = None
 
 
 Event: TypeAlias = Upsert | RegisterTasks | DeleteTasks

@@ -17,6 +17,7 @@ from wisecrowd.service.database import (
     ABOUT,
     CLASS_KIND,
     NAMES,
+    ORIGIN_KIND,
     QUESTIONS,
     RECORDS,
     TASK_KIND,
@@ -38,7 +39,7 @@ _LOG_HEADER = struct.Struct(">8I")
 _LOG_MAGIC = 0x377F0682
 #: Header of a frame: page, size of the database after a commit or 0, two salts, two checksums.
 _FRAME_HEADER = struct.Struct(">6I")
-_NOUNS = {TASK_KIND: "task", WORKER_KIND: "worker", CLASS_KIND: "class"}
+_NOUNS = {TASK_KIND: "task", WORKER_KIND: "worker", CLASS_KIND: "class", ORIGIN_KIND: "origin"}
 
 
 class SequenceFile:

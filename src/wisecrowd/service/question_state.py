@@ -191,7 +191,7 @@ class QuestionState:
 
     def update_sizes(self) -> None:
         """Adopt the names that were committed to the vocabulary."""
-        self.n_tasks, self.n_workers, self.n_classes = map(len, self.vocabulary.kinds)
+        self.n_tasks, self.n_workers, self.n_classes = self.vocabulary.sizes
         self.live.add_classes(self.n_classes)
         self.live.add_tasks(self.n_tasks)
 

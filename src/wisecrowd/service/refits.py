@@ -227,8 +227,9 @@ def read_named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:
     finally:
         engine.dispose()
     has_times = bool(np.isfinite(records.votes.time).any())
-    frame = build_crowd(records, *map(len, vocabulary.kinds), with_times=has_times).to_frame()
-    for column, registry in zip(("task", "worker", "label"), vocabulary.kinds, strict=True):
+    frame = build_crowd(records, *vocabulary.sizes, with_times=has_times).to_frame()
+    registries = {"task": vocabulary.tasks, "worker": vocabulary.workers, "label": vocabulary.classes}
+    for column, registry in registries.items():
         frame[column] = np.array(registry.names, dtype=object)[frame[column].to_numpy()]
     tasks, classes = vocabulary.tasks.names, vocabulary.classes.names
     return Crowd.from_frame(frame), {tasks[task]: classes[label] for task, label in records.gold.items()}

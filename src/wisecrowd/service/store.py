@@ -6,7 +6,7 @@ One service writes to a database; any number of programs may read it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,15 +16,13 @@ from sqlalchemy.engine import Connection
 from wisecrowd.errors import InputError
 from wisecrowd.service.database import (
     ABOUT,
-    CLASS_KIND,
     METADATA,
+    NAME_KINDS,
     NAMES,
     QUESTION_KIND,
     QUESTIONS,
     RECORDS,
     SCHEMA_VERSION,
-    TASK_KIND,
-    WORKER_KIND,
     DamagedDatabase,
     QuestionVocabulary,
     checksum_name,
@@ -53,12 +51,32 @@ MAX_CLASSES = 1_000
 WAIT_SECONDS = 30.0
 
 
-class TooManyClasses(InputError):
+class RefusedEvent(InputError):
+    """An event is valid by itself but contradicts the database. Nothing of its request was stored.
+
+    Examples
+    --------
+    >>> issubclass(RefusedEvent, InputError)
+    True
+    """
+
+
+class TooManyClasses(RefusedEvent):
     """A vote or a gold label has a new class, but its question has the maximum number of classes.
 
     Examples
     --------
-    >>> issubclass(TooManyClasses, InputError)
+    >>> issubclass(TooManyClasses, RefusedEvent)
+    True
+    """
+
+
+class OtherServer(RefusedEvent):
+    """A project has the number of another project, so it is on another Label Studio server.
+
+    Examples
+    --------
+    >>> issubclass(OtherServer, RefusedEvent)
     True
     """
 
@@ -458,7 +476,9 @@ class _Transaction:
 
     def _upsert(self, event: Upsert) -> Outcome:
         before = self.records_by_source.get(event.source, {})
-        after = {row["question"]: row for row in (self._build_row(event.source, record) for record in event.records)}
+        for vocabulary in self._find_codes(before) if event.origin is not None else ():
+            _check_origin(vocabulary, event.origin)
+        after = {row["question"]: row for row in (self._build_row(event, record) for record in event.records)}
         if {question: _content(row) for question, row in before.items()} == {
             question: _content(row) for question, row in after.items()
         }:
@@ -477,28 +497,34 @@ class _Transaction:
             self.sources_to_delete.add(event.source)
         return "changed" if before else "new"
 
-    def _build_row(self, source: str, record: VoteRecord) -> dict[str, Any]:
-        vocabulary = self._find_vocabulary(record.question)
+    def _build_row(self, event: Upsert, record: VoteRecord) -> dict[str, Any]:
+        vocabulary = self._find_vocabulary(record.question, event.origin)
         if len(vocabulary.classes) >= self.store.max_classes and record.label not in vocabulary.classes.codes:
             raise TooManyClasses(
                 f"the question {record.question[:100]!r} has {self.store.max_classes:,} classes, the maximum, and "
                 f"{record.label[:100]!r} would be a new one; are labels free text? The limit is set with --max-classes"
             )
         return {
-            "source": source, "question": vocabulary.code, "task": vocabulary.tasks.add(record.task),
+            "source": event.source, "question": vocabulary.code, "task": vocabulary.tasks.add(record.task),
             "worker": None if record.worker is None else vocabulary.workers.add(record.worker),
             "label": vocabulary.classes.add(record.label), "time": record.time, "number": self.store.next_number(),
         }  # fmt: skip
 
-    def _find_vocabulary(self, question: str) -> QuestionVocabulary:
+    def _find_vocabulary(self, question: str, origin: str | None) -> QuestionVocabulary:
         vocabulary = self.store.vocabularies.get(question)
         if vocabulary is None:
             vocabulary = QuestionVocabulary(len(self.store.vocabularies), question)
             self.store.vocabularies[question] = vocabulary
+        if origin is not None:
+            _check_origin(vocabulary, origin)
+            vocabulary.origins.add(origin)
         return vocabulary
 
+    def _find_codes(self, codes: Collection[int]) -> Iterator[QuestionVocabulary]:
+        return (vocabulary for vocabulary in self.store.vocabularies.values() if vocabulary.code in codes)
+
     def _register_tasks(self, event: RegisterTasks) -> Outcome:
-        registry = self._find_vocabulary(event.question).tasks
+        registry = self._find_vocabulary(event.question, event.origin).tasks
         n_before = len(registry)
         for task in event.tasks:
             registry.add(task)
@@ -511,6 +537,7 @@ class _Transaction:
             codes = [vocabulary.tasks.codes[task] for task in event.tasks if task in vocabulary.tasks.codes]
             if not name.startswith(event.question_prefix) or not codes:
                 continue
+            _check_origin(vocabulary, event.origin)
             for part in _split_keys(codes):
                 is_deleted = (RECORDS.c.question == vocabulary.code) & RECORDS.c.task.in_(part)
                 rows = self.connection.execute(sql.select(RECORDS.c.source, RECORDS.c.task).where(is_deleted)).all()
@@ -555,12 +582,22 @@ class _Transaction:
                 "checksum": checksum_name(vocabulary.code, kind, code, new_name),
             }
             for name, vocabulary in vocabularies.items()
-            for kind in (TASK_KIND, WORKER_KIND, CLASS_KIND)
-            for code, new_name in _names_from(vocabulary.kinds[kind].names, lengths.get(name, (0, 0, 0))[kind])
+            for kind in NAME_KINDS
+            for code, new_name in _names_from(vocabulary.kinds[kind].names, lengths[name][kind] if name in lengths else 0)
         ]  # fmt: skip
         if names:
             self.connection.execute(NAMES.insert(), names)
         self.has_written = self.has_written or bool(questions or names)
+
+
+def _check_origin(vocabulary: QuestionVocabulary, origin: str | None) -> None:
+    if origin is None or not vocabulary.origins.names or origin in vocabulary.origins.codes:
+        return
+    raise OtherServer(
+        f"the question {vocabulary.name[:100]!r} belongs to the project created at {vocabulary.origins.names[0][:40]}, and this "
+        f"one was created at {origin[:40]}, so it is on another server; give that server a name: ?server=NAME in the address "
+        "of its webhooks, --name NAME for wisecrowd label-studio pull"
+    )
 
 
 def _explain_foreign_writer(url: str) -> str:

@@ -2,10 +2,17 @@
 
 The name of a question consists of the number of the project and the name of the control, such as ``12:mood``. An annotation
 is a source: its current content replaces the previous one.
+
+Servers number projects, tasks and annotations independently. A server may therefore have a name, which is part of sources and
+questions (``berlin/12:mood``). Webhooks do not say which server they come from. Their project has a creation time, by which
+the store notices two servers of the same name, or without one, whose projects have the same number.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,7 +20,7 @@ from wisecrowd.errors import InputError
 from wisecrowd.io.tools.export_files import get_objects, get_part
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, normalize_options, parse_id, parse_timestamp
 from wisecrowd.io.tools.label_sets import format_label_set
-from wisecrowd.io.tools.label_studio import parse_results, parse_worker
+from wisecrowd.io.tools.label_studio import ORIGIN_KEY, SERVER_NAME, parse_results, parse_worker
 from wisecrowd.service.events import DeleteTasks, Event, RegisterTasks, Upsert, VoteRecord
 from wisecrowd.service.schemas import validate_name
 
@@ -21,13 +28,34 @@ from wisecrowd.service.schemas import validate_name
 _TASK_CONTROLS = {"choices", "rating"}
 
 
-def parse_webhook(body: dict[str, Any]) -> list[Event]:
+@dataclass(frozen=True)
+class _ServerProject:
+    """Project of a Label Studio server."""
+
+    server: str
+    number: str
+    origin: str | None
+    settings: object
+
+    @property
+    def question_prefix(self) -> str:
+        return f"{self.server}/{self.number}:" if self.server else f"{self.number}:"
+
+    def build_source(self, annotation: dict[str, Any]) -> str:
+        """Return the source of an annotation, which no annotation of another project or named server shares."""
+        key = (self.server, self.number, _validate_id(annotation.get("id"), "annotation"))
+        return f"label-studio:{json.dumps(key)}"
+
+
+def parse_webhook(body: dict[str, Any], server: str = "") -> list[Event]:
     """Return the events of a webhook.
 
     Parameters
     ----------
     body : dict
         JSON body of the webhook.
+    server : str, default=""
+        Name of the server, if several servers send webhooks.
 
     Returns
     -------
@@ -45,29 +73,47 @@ def parse_webhook(body: dict[str, Any]) -> list[Event]:
     >>> annotation = {"id": 5, "task": 7, "completed_by": 1, "result": [result]}
     >>> event, = parse_webhook({"action": "ANNOTATION_CREATED", "annotation": annotation, "project": {"id": 12}})
     >>> event.source, event.records[0].question, event.records[0].label
-    ('label-studio:5', '12:mood', 'good')
-    >>> parse_webhook({"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 5}], "project": {"id": 12}})
-    [Upsert(source='label-studio:5', records=())]
+    ('label-studio:["", "12", "5"]', '12:mood', 'good')
+    >>> deleted = {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 5}], "project": {"id": 12}}
+    >>> parse_webhook(deleted, server="berlin")[0].source
+    'label-studio:["berlin", "12", "5"]'
     """
-    action, project = body.get("action"), get_part(body, "project", dict, "the webhook")
+    action = body.get("action")
     if not isinstance(action, str):
         raise InputError("the webhook names no action; is it from Label Studio?")
     if action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"):
         annotation = get_part(body, "annotation", dict, "the webhook")
-        return [_annotation_event(annotation, project)]
+        return [_annotation_event(annotation, _parse_project(body, server, annotation))]
     if action == "ANNOTATIONS_CREATED":
         annotations = get_objects(body, "annotations", "the webhook")
-        return [_annotation_event(annotation, project) for annotation in annotations]
+        return [_annotation_event(annotation, _parse_project(body, server, annotation)) for annotation in annotations]
     if action == "ANNOTATIONS_DELETED":
+        project = _parse_project(body, server)
         annotations = get_objects(body, "annotations", "the webhook")
-        return [Upsert(_annotation_source(annotation), ()) for annotation in annotations]
+        return [Upsert(project.build_source(annotation), (), project.origin) for annotation in annotations]
     if action in ("TASKS_CREATED", "TASKS_DELETED"):
         tasks = tuple(_validate_id(task.get("id"), "task") for task in get_objects(body, "tasks", "the webhook"))
-        number = _validate_id(project.get("id"), "project")
+        project = _parse_project(body, server)
         if action == "TASKS_DELETED":
-            return [DeleteTasks(f"{number}:", tasks)]
-        return [RegisterTasks(f"{number}:{name}", tasks) for name in _read_controls(project)]
+            return [DeleteTasks(project.question_prefix, tasks, project.origin)]
+        names = [_validate_text(f"{project.question_prefix}{name}") for name in _read_controls(project.settings)]
+        return [RegisterTasks(name, tasks, project.origin) for name in names]
     return []
+
+
+def _parse_project(body: dict[str, Any], server: str, annotation: dict[str, Any] | None = None) -> _ServerProject:
+    project = get_part(body, "project", dict, "the webhook")
+    number = _validate_id(project.get("id", (annotation or {}).get("project")), "project")
+    return _ServerProject(server, number, _parse_origin(project.get("created_at")), project.get("label_config"))
+
+
+def _parse_origin(created_at: object) -> str | None:
+    """Return the creation time of a project in one form, or None if it is missing."""
+    seconds = parse_timestamp(created_at)
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):  # NaN, or a year that does not exist
+        return None
 
 
 def parse_exported_task(task: dict[str, Any]) -> list[Event]:
@@ -90,7 +136,14 @@ def parse_exported_task(task: dict[str, Any]) -> list[Event]:
     >>> parse_exported_task(task)[0].records[0].task
     '7'
     """
-    project = {"id": task["project"]}
+    origin = get_part(task, ORIGIN_KEY, dict, "the task")
+    server = origin.get("server", "")
+    if not isinstance(server, str) or not (server == "" or SERVER_NAME.fullmatch(server)):
+        raise InputError(
+            f"{ORIGIN_KEY} names the server {str(server)[:40]!r}; write the file with wisecrowd label-studio pull"
+        )
+    number = _validate_id(task["project"], "project")
+    project = _ServerProject(server, number, _parse_origin(origin.get("project_created_at")), None)
     return [
         _annotation_event({**annotation, "task": task.get("id")}, project)
         for annotation in get_objects(task, "annotations", "the task")
@@ -99,18 +152,13 @@ def parse_exported_task(task: dict[str, Any]) -> list[Event]:
     ]
 
 
-def _annotation_event(annotation: dict[str, Any], project: dict[str, Any]) -> Upsert:
-    return Upsert(_annotation_source(annotation), tuple(_annotation_records(annotation, project)))
+def _annotation_event(annotation: dict[str, Any], project: _ServerProject) -> Upsert:
+    return Upsert(project.build_source(annotation), tuple(_annotation_records(annotation, project)), project.origin)
 
 
-def _annotation_source(annotation: dict[str, Any]) -> str:
-    return f"label-studio:{_validate_id(annotation.get('id'), 'annotation')}"
-
-
-def _annotation_records(annotation: dict[str, Any], project: dict[str, Any]) -> list[VoteRecord]:
+def _annotation_records(annotation: dict[str, Any], project: _ServerProject) -> list[VoteRecord]:
     if annotation.get("was_cancelled"):
         return []
-    number = _validate_id(project.get("id", annotation.get("project")), "project")
     task = _validate_id(annotation.get("task"), "task")
     exported = ExportedAnswers()
     answers = parse_results(get_objects(annotation, "result", "the annotation"), exported)
@@ -126,10 +174,11 @@ def _annotation_records(annotation: dict[str, Any], project: dict[str, Any]) -> 
         options, kind = normalize_options(answer), exported.get_question(name).control["type"]
         if kind == "number":  # numbers are not classes
             continue
-        if kind == "choices" and _is_multiple(project, name, len(options)):
-            records.append(_build_record(f"{number}:{name}", task, worker, format_label_set(options), time))
+        question = f"{project.question_prefix}{name}"
+        if kind == "choices" and _is_multiple(project.settings, name, len(options)):
+            records.append(_build_record(question, task, worker, format_label_set(options), time))
         elif options:
-            records.append(_build_record(f"{number}:{name}", task, worker, options[0], time))
+            records.append(_build_record(question, task, worker, options[0], time))
     return records
 
 
@@ -146,15 +195,14 @@ def _build_record(question: str, task: str, worker: str | None, label: str, time
         raise InputError(f"the webhook has an invalid question, task, worker or label: {error}") from None
 
 
-def _is_multiple(project: dict[str, Any], name: str, n_chosen: int) -> bool:
+def _is_multiple(settings: object, name: str, n_chosen: int) -> bool:
     """Return whether a control allows several options; without settings, whether the answer has several."""
-    control = _read_controls(project).get(name)
+    control = _read_controls(settings).get(name)
     return n_chosen != 1 if control is None else control.get("choice", "single") == "multiple"
 
 
-def _read_controls(project: dict[str, Any]) -> dict[str, dict[str, str]]:
+def _read_controls(settings: object) -> dict[str, dict[str, str]]:
     """Return the attributes of the controls that ask about whole tasks; nothing where the settings cannot be read."""
-    settings = project.get("label_config")
     # Settings of Label Studio declare no entities; refusing them prevents entity expansion attacks.
     if not isinstance(settings, str) or "<!" in settings.replace("<!--", ""):
         return {}
@@ -167,6 +215,13 @@ def _read_controls(project: dict[str, Any]) -> dict[str, dict[str, str]]:
         for element in root.iter()
         if element.tag.lower() in _TASK_CONTROLS and element.get("perRegion") != "true" and "name" in element.attrib
     }
+
+
+def _validate_text(question: str) -> str:
+    try:
+        return validate_name(question)
+    except ValueError as error:
+        raise InputError(f"the webhook has an invalid question: {error}") from None
 
 
 def _validate_id(value: object, noun: str) -> str:

@@ -7,12 +7,13 @@ their ``model_version``.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import OWN_TASK, ExportedAnswers, format_label, guess_model_family, parse_id
 from wisecrowd.io.tools.question_votes import make_tool_reader
@@ -21,6 +22,10 @@ from wisecrowd.io.tools.question_votes import make_tool_reader
 ANSWER_KEYS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
 #: Reason for excluding an answer without a worker.
 DELETED = "of deleted accounts"
+#: Key of a pulled task that holds the name of its server and the creation time of its project.
+ORIGIN_KEY = "wisecrowd_origin"
+#: Names of servers. They contain neither "/" nor ":", which separate the parts of the name of a question.
+SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: Keys of JSON_MIN that are neither data of the task nor answers.
 _ANNOTATION_KEYS = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
 
@@ -231,6 +236,37 @@ def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, 
         labels_by_question.setdefault(name, []).extend(labels)
     export.excluded.update(excluded)
     return labels_by_question
+
+
+def check_server_name(name: object) -> str:
+    """Return the name of a server.
+
+    Parameters
+    ----------
+    name : object
+        Name.
+
+    Returns
+    -------
+    str
+        The name, if it is valid.
+
+    Raises
+    ------
+    UsageError
+        If the name is invalid.
+
+    Examples
+    --------
+    >>> check_server_name("berlin")
+    'berlin'
+    """
+    if isinstance(name, str) and SERVER_NAME.fullmatch(name):
+        return name
+    raise UsageError(
+        f"the name of the Label Studio server is {str(name)[:40]!r}; expected at most 100 letters, digits and . _ -, beginning "
+        "with a letter or digit"
+    )
 
 
 def read_min_export(path: Path) -> ExportedAnswers:

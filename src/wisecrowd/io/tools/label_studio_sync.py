@@ -14,7 +14,7 @@ import pandas as pd
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tools.consensus_export import build_records
 from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers
-from wisecrowd.io.tools.label_studio import ANSWER_KEYS, get_task_id, parse_tasks
+from wisecrowd.io.tools.label_studio import ANSWER_KEYS, ORIGIN_KEY, check_server_name, get_task_id, parse_tasks
 from wisecrowd.io.tools.label_studio_server import ServerError, UnconfirmedWrite
 from wisecrowd.io.tools.projects import build_project
 from wisecrowd.utils import progress
@@ -134,7 +134,7 @@ class PushSummary:
     stale: int = 0
 
 
-def pull(server: PredictionServer, project: int, path: str | os.PathLike[str]) -> dict[str, int]:
+def pull(server: PredictionServer, project: int, path: str | os.PathLike[str], *, name: str = "") -> dict[str, int]:
     """Write all tasks of a project to a file like its export.
 
     Unlike the server's own export, the file holds complete predictions and tasks without annotations, but no names or
@@ -148,6 +148,9 @@ def pull(server: PredictionServer, project: int, path: str | os.PathLike[str]) -
         Project id.
     path : path-like
         JSON file to write.
+    name : str, default=""
+        Name of the server, if the service (``wisecrowd serve``) takes votes from several; the same as in the address of its
+        webhooks.
 
     Returns
     -------
@@ -164,7 +167,11 @@ def pull(server: PredictionServer, project: int, path: str | os.PathLike[str]) -
     >>> pull(Studio(), 1, "export.json")
     {'tasks': 1, 'annotations': 0, 'predictions': 0}
     """
-    title = server.get_project(project).get("title")
+    if name:
+        check_server_name(name)
+    description = server.get_project(project)
+    title = description.get("title")
+    origin = {"server": name, "project_created_at": description.get("created_at")}
     counts = {"tasks": 0, "annotations": 0, "predictions": 0}
 
     def iter_records() -> Iterator[Record]:
@@ -174,7 +181,7 @@ def pull(server: PredictionServer, project: int, path: str | os.PathLike[str]) -
             counts["annotations"] += len(_get_records(record, "annotations"))
             counts["predictions"] += len(_get_records(record, "predictions"))
             progress.report("pulling tasks", counts["tasks"], max(total, counts["tasks"]))
-            yield record
+            yield {**record, ORIGIN_KEY: origin}
         if not counts["tasks"]:
             raise InputError(f"project {project} ({title!r}) has no tasks; import some into Label Studio first")
 
