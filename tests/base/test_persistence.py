@@ -205,7 +205,7 @@ def test_a_changed_file_is_named(name: str, model: Path) -> None:
     [
         (
             {"posterior_": np.ones((6, 3))},
-            r"posterior_ must have the shape \(n_tasks, n_classes\) with n_tasks 6 and n_classes 2",
+            r"posterior_ must have the shape \(n_tasks, n_classes\) = \(6, 2\); got",
         ),
         ({"posterior_": np.ones((5, 2))}, "posterior_ must have the shape"),
         ({"posterior_": np.ones(12)}, "posterior_ must have the shape"),

@@ -77,7 +77,7 @@ def test_data_down_the_side_with_means_and_times() -> None:
 def test_means_are_over_rows_that_are_complete() -> None:
     rows = [*ROWS, row("KOS", "birds", accuracy=0.8)]
     text = render_text(made(rows="data"), [one for one in rows if one["status"] == "ok"])
-    assert "mean of 2  .626  .700  .600" in text
+    assert "mean of 2 datasets  .626  .700  .600" in text
 
 
 def test_ranks_share_ties_and_leave_out_who_answers_little() -> None:
@@ -89,7 +89,7 @@ def test_ranks_share_ties_and_leave_out_who_answers_little() -> None:
     text = render_text(made(rows="data", ranked=True), ROWS)
     first = text.splitlines()[2].split()
     assert first[:3] == ["DS", "1.2", ".700"]  # the best comes first
-    assert "mean rank (2 data)" in text
+    assert "mean rank (2 datasets)" in text
 
 
 def test_lower_errors_rank_higher() -> None:

@@ -74,4 +74,4 @@ def test_other_methods_and_options_are_refused_with_advice(run: Any, arena: Path
         result.stderr.split()
     )
     result = run("aggregate", tags, "--proba", "-o", tags.parent / "out")
-    assert "--proba applies to votes on classes only" in " ".join(result.stderr.split())
+    assert "leave out --proba, which applies to votes on classes" in " ".join(result.stderr.split())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.em.live import FitSnapshot, LiveModel, PosteriorTempering
+from wisecrowd.em.live import LIVE_METHODS, FitSnapshot, LiveModel, PosteriorTempering
 from wisecrowd.errors import UsageError
 
 K = 3
@@ -32,6 +32,13 @@ def standing(live: LiveModel, new: Any) -> dict[int, dict[int, int]]:
     for task, worker, label in new:
         found.setdefault(task, dict(live.votes_on(task)))[worker] = label
     return found
+
+
+def test_the_methods_of_the_message_can_be_updated() -> None:
+    with pytest.raises(UsageError, match=f"mace cannot be updated vote by vote.*; use {LIVE_METHODS}"):
+        LiveModel(wc.find("mace")())
+    for name in LIVE_METHODS.replace(" or ", ", ").split(", "):
+        LiveModel(wc.find(name)())
 
 
 @pytest.mark.parametrize("name", ["dawid-skene", "ibcc", "lfc", "one-coin"])

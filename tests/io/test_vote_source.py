@@ -85,7 +85,7 @@ def test_write_by_name_of_format(tmp_path: Path) -> None:
 def test_write_says_what_it_cannot(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end it in \.csv"):
         wc.write(CROWD, tmp_path / "v.xlsx")
-    with pytest.raises(UsageError, match="reads ceka but does not write it; it writes"):
+    with pytest.raises(UsageError, match="can read the format ceka but not write it; choose another"):
         wc.write(CROWD, tmp_path / "v", format="ceka")
     assert list(tmp_path.iterdir()) == []
 

@@ -83,7 +83,9 @@ def test_the_best_judges_come_first_within_their_limit() -> None:
     plan = plan_comparisons(fitted, 6, per_worker=3)
     best = fitted.workers_["discrimination"].sort_values(ascending=False).index[:2]
     assert plan["worker"].tolist() == [best[0]] * 3 + [best[1]] * 3
-    with pytest.raises(UsageError, match="4 workers with at most 1 comparisons each cannot make 6; raise per_worker"):
+    with pytest.raises(
+        UsageError, match="4 workers with at most 1 comparison each cannot make the 6 of the budget; raise"
+    ):
         plan_comparisons(fitted, 6, per_worker=1)
 
 

@@ -96,8 +96,8 @@ class CheckpointState(NamedTuple):
         """
         array = self.arrays.get(name)
         if array is None or array.shape != shape or array.dtype.kind not in "fiu":
-            found = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
-            raise ValueError(f"{name} must be numbers of shape {shape}; got {found}")
+            actual = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"{name} must be numbers of shape {shape}; got {actual}")
         if not (np.isfinite(array).all() and (array >= lowest).all()):
             raise ValueError(f"{name} contains NaN, infinite or invalid numbers")
         return array

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from typing import Any
 
@@ -47,7 +47,8 @@ def check_fitted_state(method: Any) -> None:
     Raises
     ------
     ValueError
-        If an attribute is missing, or has a wrong type, shape or range.
+        If an attribute is missing, or has a wrong type, shape or range. `wisecrowd.base.persistence.load` turns it into an
+        `InputError` that names the folder and says what to do.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def check_fitted_state(method: Any) -> None:
     >>> check_fitted_state(fitted)
     Traceback (most recent call last):
         ...
-    ValueError: tally_ must have the shape (n_pairs, n_classes) with n_pairs 2 and n_classes 2; got (1, 2)
+    ValueError: tally_ must have the shape (n_pairs, n_classes) = (2, 2); got (1, 2)
     """
     fields = {field.name: field for field in fitted_fields(method)}
     values = {name: value for name, value in vars(method).items() if name.endswith("_")}
@@ -176,7 +177,20 @@ class _Sizes:
         return None if size is None else size + int(addend or 0)
 
     def match(self, shape: tuple[int | str, ...], actual: tuple[int, ...]) -> bool:
-        """Return whether an array has a declared shape; sizes that were not known become known."""
+        """Return whether an array has a declared shape; sizes that were not known become known.
+
+        Parameters
+        ----------
+        shape : tuple of int or str
+            Declared shape: numbers and names of sizes; a final "..." stands for any further dimensions.
+        actual : tuple of int
+            Shape of the array.
+
+        Returns
+        -------
+        bool
+            True if all sizes agree.
+        """
         if shape[-1:] == ("...",):
             shape, actual = shape[:-1], actual[: len(shape) - 1]
         if len(shape) != len(actual):
@@ -191,10 +205,14 @@ def _check_shape(field: Field[Any], value: Any, sizes: _Sizes) -> None:
     """Raise if an array or a table does not have its declared shape."""
     shape = field.metadata.get("shape")
     if shape is not None and not sizes.match(shape, value.shape):
-        names = [name for name in dict.fromkeys(shape) if isinstance(name, str) and name != "..."]
-        known = " and ".join(f"{name} {sizes.resolve(name)}" for name in names)
-        wanted = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-        raise ValueError(f"{field.name} must have the shape {wanted} with {known}; got {value.shape}")
+        in_symbols = _format_shape(shape)
+        in_numbers = _format_shape([name if name == "..." else sizes.resolve(name) for name in shape])
+        raise ValueError(f"{field.name} must have the shape {in_symbols} = {in_numbers}; got {value.shape}")
+
+
+def _format_shape(dimensions: Sequence[Any]) -> str:
+    """Return a shape as Python writes it, without quotation marks."""
+    return f"({', '.join(map(str, dimensions))}{',' if len(dimensions) == 1 else ''})"
 
 
 def _check_range(field: Field[Any], value: Any, sizes: _Sizes) -> None:

@@ -197,8 +197,8 @@ class LabelSetAggregator(Aggregator):
         self._check_fitted("label_probs_")
         votes = as_label_sets(crowd)
         vocabularies = (votes.tasks, votes.workers, votes.labels)
-        fitted_to = (self.task_index_, self.worker_index_, self.label_index_)
-        if not all(index.equals(known) for index, known in zip(vocabularies, fitted_to, strict=True)):
+        fitted_indexes = (self.task_index_, self.worker_index_, self.label_index_)
+        if not all(index.equals(fitted) for index, fitted in zip(vocabularies, fitted_indexes, strict=True)):
             raise InputError("held-out votes need the tasks, workers and labels of the fit; split with crowd.hide()")
         return float(-self._set_log_likelihood(votes).mean())
 

@@ -1,4 +1,8 @@
-"""Definition of a benchmark: entries, data sources, figures and published values."""
+"""Definition of a benchmark: entries, data sources, figures and published values.
+
+An *entry* is what is compared: a method with its settings. A *figure* is a number that is measured for an entry on a dataset,
+such as the accuracy.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,7 @@ class DataSource(Protocol):
 
 
 class Figure(NamedTuple):
-    """Display format of a figure.
+    """Display format of a figure, a number that is measured for an entry on a dataset.
 
     Attributes
     ----------

@@ -157,7 +157,7 @@ def _wrap_notes(notes: Sequence[str], width: int) -> Iterator[str]:
 
 def _split_columns(table: ResultTable, width: int) -> Iterator[list[ColumnGroup]]:
     """Yield the column groups that fit side by side into the width."""
-    first = max(map(len, [table.corner, *table.titles, *table.foot]))
+    first = max(map(len, [table.corner, *table.titles, *table.footer]))
     block: list[ColumnGroup] = []
     used = first
     for group in table.groups:
@@ -173,7 +173,7 @@ def _split_columns(table: ResultTable, width: int) -> Iterator[list[ColumnGroup]
 
 def _widths(group: ColumnGroup) -> list[int]:
     """Return the widths of the columns of a group; the last one makes room for the title."""
-    widths = [max(map(len, texts)) for texts in zip(group.columns, *group.cells, *group.foot, strict=True)]
+    widths = [max(map(len, texts)) for texts in zip(group.columns, *group.cells, *group.footer, strict=True)]
     missing = len(group.title) - sum(widths) - _GAP * (len(widths) - 1)
     return [*widths[:-1], widths[-1] + max(missing, 0)]
 
@@ -192,7 +192,7 @@ def _find_nonempty_rows(table: ResultTable, groups: list[ColumnGroup]) -> list[t
 
 def _text_lines(table: ResultTable, groups: list[ColumnGroup]) -> Iterator[str]:
     """Yield the lines of a table in plain text."""
-    first = max(map(len, [table.corner, *table.titles, *table.foot]))
+    first = max(map(len, [table.corner, *table.titles, *table.footer]))
     gap = " " * _GAP
     widths = [_widths(group) for group in groups]
     spans = [sum(parts) + _GAP * (len(parts) - 1) for parts in widths]
@@ -213,10 +213,10 @@ def _text_lines(table: ResultTable, groups: list[ColumnGroup]) -> Iterator[str]:
     yield "─" * (first + sum(_GAP + span for span in spans))
     for position, title in _find_nonempty_rows(table, groups):
         yield line(title, [group.cells[position] for group in groups])
-    if table.foot:
+    if table.footer:
         yield ""
-    for position, title in enumerate(table.foot):
-        yield line(title, [group.foot[position] for group in groups])
+    for position, title in enumerate(table.footer):
+        yield line(title, [group.footer[position] for group in groups])
 
 
 def _markdown_lines(table: ResultTable, groups: list[ColumnGroup]) -> Iterator[str]:
@@ -231,8 +231,8 @@ def _markdown_lines(table: ResultTable, groups: list[ColumnGroup]) -> Iterator[s
     yield line("---" for _ in columns)
     for position, title in _find_nonempty_rows(table, groups):
         yield line([title, *(text for group in groups for text in group.cells[position])])
-    for position, title in enumerate(table.foot):
-        yield line([f"*{title}*", *(text for group in groups for text in group.foot[position])])
+    for position, title in enumerate(table.footer):
+        yield line([f"*{title}*", *(text for group in groups for text in group.footer[position])])
 
 
 def _column_titles(group: ColumnGroup) -> list[str]:

@@ -1,5 +1,6 @@
 """Tables of a benchmark from its stored rows: published values, our values, differences, ranks and footnotes.
 
+`wisecrowd.bench.benchmark` explains entries and figures.
 `wisecrowd.bench.render` prints them.
 """
 
@@ -85,6 +86,24 @@ class CellScores:
         return self.paper is None and not self.state
 
 
+class CellTexts(NamedTuple):
+    """Texts of a cell with a published value.
+
+    Attributes
+    ----------
+    paper : str
+        Published value.
+    ours : str
+        Our value.
+    difference : str
+        Our value minus the published one.
+    """
+
+    paper: str = ""
+    ours: str = ""
+    difference: str = ""
+
+
 @dataclass(frozen=True)
 class ColumnGroup:
     """One or three columns under one title, as texts.
@@ -97,14 +116,14 @@ class ColumnGroup:
         Titles of the columns.
     cells : sequence of tuple of str
         One tuple per row.
-    foot : sequence of tuple of str
-        Rows below the table.
+    footer : sequence of tuple of str
+        One tuple per row below the table.
     """
 
     title: str
     columns: tuple[str, ...]
     cells: Sequence[tuple[str, ...]]
-    foot: Sequence[tuple[str, ...]]
+    footer: Sequence[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -117,7 +136,7 @@ class ResultTable:
         Title of the column of row titles.
     titles : list of str
         Titles of the rows.
-    foot : list of str
+    footer : list of str
         Titles of the rows below the table.
     groups : list of ColumnGroup
         Groups of columns.
@@ -127,7 +146,7 @@ class ResultTable:
 
     corner: str
     titles: list[str]
-    foot: list[str]
+    footer: list[str]
     groups: list[ColumnGroup]
     notes: list[str] = field(default_factory=list)
 
@@ -306,16 +325,16 @@ def build_table(scores: BenchmarkScores) -> ResultTable:
     for row in rows:
         titles.append(_format_title(scores, row))
         grid.append([scores.get_cell(*_cell_key(row, column)) for column in columns])
-    foot = _build_foot(scores, grid) if has_data_rows else {}
+    footer = _build_footer(scores, grid) if has_data_rows else {}
     groups = [
-        _build_group(title, [cells[position] for cells in grid], [line[position] for line in foot.values()])
+        _build_group(title, [cells[position] for cells in grid], [line[position] for line in footer.values()])
         for position, title in enumerate(column_titles)
         if not all(cells[position].is_empty for cells in grid)
     ]
     if not has_data_rows:
         times = [(format_seconds(scores.seconds(entry)),) for entry in scores.entries]
         groups.append(ColumnGroup("seconds", ("",), times, []))
-    return ResultTable("data" if has_data_rows else "method", titles, list(foot), groups, scores.notes)
+    return ResultTable("data" if has_data_rows else "method", titles, list(footer), groups, scores.notes)
 
 
 def build_leaderboard(scores: BenchmarkScores) -> ResultTable:
@@ -399,22 +418,22 @@ def _cell_key(row: Heading, column: Heading) -> tuple[str, str, str]:
     return row.entry or column.entry, row.data or column.data, row.figure or column.figure
 
 
-def _build_group(title: str, cells: list[CellScores], foot: list[tuple[str, str, str]]) -> ColumnGroup:
+def _build_group(title: str, cells: list[CellScores], footer: list[CellTexts]) -> ColumnGroup:
     """Build three columns if there is a published value, and one otherwise."""
     if any(cell.paper is not None for cell in cells):
-        return ColumnGroup(title, ("paper", "ours", "diff."), [_format_cell(cell) for cell in cells], foot)
+        return ColumnGroup(title, ("paper", "ours", "diff."), [_format_cell(cell) for cell in cells], footer)
     return ColumnGroup(
-        title, ("",), [(_format_ours(cell) + cell.notes,) for cell in cells], [(ours,) for _, ours, _ in foot]
+        title, ("",), [(_format_ours(cell) + cell.notes,) for cell in cells], [(texts.ours,) for texts in footer]
     )
 
 
-def _format_cell(cell: CellScores) -> tuple[str, str, str]:
+def _format_cell(cell: CellScores) -> CellTexts:
     """Return the published value, our value and the difference as texts."""
     digits = cell.figure.digits
     paper = "" if cell.paper is None else format_number(cell.paper, digits)
     if cell.difference is None:
-        return paper, _format_ours(cell) + cell.notes, ""
-    return paper, _format_ours(cell), format_number(cell.difference, digits, sign=True) + cell.notes
+        return CellTexts(paper, _format_ours(cell) + cell.notes)
+    return CellTexts(paper, _format_ours(cell), format_number(cell.difference, digits, sign=True) + cell.notes)
 
 
 def _format_ours(cell: CellScores) -> str:
@@ -426,37 +445,45 @@ def _format_ours(cell: CellScores) -> str:
     return f"{text}±{format_number(spread, cell.figure.digits)}" if spread else text
 
 
-def _build_foot(scores: BenchmarkScores, grid: list[list[CellScores]]) -> Mapping[str, list[tuple[str, str, str]]]:
-    """Return the rows below the table: means over complete rows, ranks and times, each with three texts per entry."""
+def _build_footer(scores: BenchmarkScores, grid: list[list[CellScores]]) -> Mapping[str, list[CellTexts]]:
+    """Return the rows below a table of datasets (rows) by entries (columns), by their titles.
+
+    - Mean over the datasets for which every entry has our value, and the published one if the entry has any; only if all
+      datasets show the same figure.
+    - Mean rank of our values, over the datasets for which all ranked entries have one.
+    - Running time on all datasets together.
+    """
     columns = list(zip(*grid, strict=True))
-    has_paper = [any(cell.paper is not None for cell in column) for column in columns]
-    complete = [
+    needs_paper = [any(cell.paper is not None for cell in column) for column in columns]
+    complete_rows = [
         position
         for position, cells in enumerate(grid)
-        if all(c.ours is not None and (c.paper is not None or not p) for c, p in zip(cells, has_paper, strict=True))
+        if all(cell.ours is not None for cell in cells)
+        and all(cell.paper is not None for cell, needed in zip(cells, needs_paper, strict=True) if needed)
     ]
-    foot: dict[str, list[tuple[str, str, str]]] = {}
+    footer: dict[str, list[CellTexts]] = {}
     has_one_figure = len({cells[0].figure for cells in grid}) == 1  # a mean over different units has no meaning
-    if len(complete) > 1 and has_one_figure:
-        foot[f"mean of {len(complete)}"] = [
-            _format_mean([column[position] for position in complete]) for column in columns
+    if len(complete_rows) > 1 and has_one_figure:
+        footer[f"mean of {len(complete_rows)} datasets"] = [
+            _format_mean([column[position] for position in complete_rows]) for column in columns
         ]
     if scores.benchmark.ranked:
         ranks = scores.ranks()
-        mean = ranks.mean()
-        foot[f"mean rank ({len(ranks)} data)"] = [
-            ("", f"{mean[entry]:.1f}" if entry in mean else "", "") for entry in scores.entries
+        mean_rank = ranks.mean()
+        footer[f"mean rank ({len(ranks)} datasets)"] = [
+            CellTexts(ours=f"{mean_rank[entry]:.1f}" if entry in mean_rank else "") for entry in scores.entries
         ]
-    foot["seconds"] = [("", format_seconds(scores.seconds(entry)), "") for entry in scores.entries]
-    return foot
+    footer["seconds"] = [CellTexts(ours=format_seconds(scores.seconds(entry))) for entry in scores.entries]
+    return footer
 
 
-def _format_mean(cells: list[CellScores]) -> tuple[str, str, str]:
+def _format_mean(cells: list[CellScores]) -> CellTexts:
     """Return the means of published values, our values and differences as texts."""
     digits = cells[0].figure.digits
     ours = statistics.fmean(cell.ours for cell in cells if cell.ours is not None)
     published = [cell.paper for cell in cells if cell.paper is not None]
     if not published:
-        return "", format_number(ours, digits), ""
+        return CellTexts(ours=format_number(ours, digits))
     paper = statistics.fmean(published)
-    return format_number(paper, digits), format_number(ours, digits), format_number(ours - paper, digits, sign=True)
+    difference = format_number(ours - paper, digits, sign=True)
+    return CellTexts(format_number(paper, digits), format_number(ours, digits), difference)

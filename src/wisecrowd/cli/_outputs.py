@@ -79,7 +79,20 @@ def write_all(files: dict[Path, Writer]) -> None:
 
 
 def labels_table(fitted: Method, estimate: LabelConfidence | None) -> pd.DataFrame:
-    """Return task, label and confidence (or standard error for numbers)."""
+    """Return task, label and confidence (or standard error for numbers).
+
+    Parameters
+    ----------
+    fitted : Method
+        Fitted method.
+    estimate : LabelConfidence or None
+        Confidence of the labels; None for numbers.
+
+    Returns
+    -------
+    DataFrame
+        One row per task.
+    """
     labels = fitted.labels_.reset_index()  # numeric labels keep all digits: their unit is unknown
     if estimate is not None:
         return labels.assign(confidence=estimate.confidence.round(DECIMALS))

@@ -63,7 +63,15 @@ class PosteriorSummary:
         self.classes: NDArray[Any] | float = 0.0
 
     def add(self, posterior: NDArray[Any], confidence: NDArray[Any]) -> None:
-        """Add the posterior and the confidence of further tasks."""
+        """Add the posterior and the confidence of further tasks.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior of tasks that have votes.
+        confidence : ndarray of shape (n_tasks,)
+            Confidence of their labels.
+        """
         from wisecrowd.evaluate.truth_alignment import TIE_TOLERANCE
 
         self.classes = self.classes + posterior.sum(axis=0, dtype=float)
@@ -73,7 +81,20 @@ class PosteriorSummary:
         self.tied += int(((posterior >= posterior.max(axis=1)[:, None] - TIE_TOLERANCE).sum(axis=1) > 1).sum())
 
     def figures(self, classes: pd.Index, accuracy: AccuracyEstimate) -> dict[str, Any]:
-        """Return class shares, most frequent first, confidence figures and expected accuracy, for JSON."""
+        """Return class shares, most frequent first, the distribution of confidence and the expected accuracy, for JSON.
+
+        Parameters
+        ----------
+        classes : Index
+            Class names.
+        accuracy : AccuracyEstimate
+            Expected accuracy of all labels.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold.
+        """
         import numpy as np
 
         shares = np.asarray(self.classes) / self.tasks

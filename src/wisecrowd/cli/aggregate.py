@@ -117,16 +117,17 @@ def aggregate(
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
     other_answers = None if are_shards(votes) else answers.find_answers(votes, reading)
     if other_answers is not None:
-        unused = {
+        class_options = {
             "--features": features,
             "--members": members,
             "--truth": truth,
             "--score": score,
             "--proba": proba or None,
         }
-        if given := [name for name, value in unused.items() if value is not None]:
+        if unused_options := [name for name, value in class_options.items() if value is not None]:
             raise UsageError(
-                f"{votes} holds {other_answers.description}; {', '.join(given)} applies to votes on classes only"
+                f"{votes} holds {other_answers.description}; leave out {', '.join(unused_options)}, which applies to votes on "
+                "classes"
             )
         answers.aggregate_answers(
             other_answers, None if method == DEFAULT_METHOD else method, parameter or [], jobs, reading,

@@ -134,14 +134,12 @@ def serve(
 def _method(name: str) -> ConfusionEM:
     from wisecrowd.base.registry import find
     from wisecrowd.em.confusion import ConfusionEM
-    from wisecrowd.em.live import LiveModel
+    from wisecrowd.em.live import LIVE_METHODS, LiveModel
     from wisecrowd.errors import UsageError
 
     kind: Any = find(name)
     if not issubclass(kind, ConfusionEM):
-        raise UsageError(
-            f"{name} cannot be updated vote by vote; use model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
-        )
+        raise UsageError(f"{name} cannot be updated vote by vote; use {LIVE_METHODS}")
     model = kind()
     LiveModel(model)  # refuses those that cannot
     return model

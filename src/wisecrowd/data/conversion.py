@@ -39,7 +39,10 @@ def as_crowd(votes: CrowdLike, answer_type: AnswerType = "categorical") -> Crowd
     if isinstance(votes, Crowd):
         return votes
     if isinstance(votes, ShardedCrowd):
-        raise UsageError("this needs the votes in memory, but the crowd is in shards; load it first with crowd.load()")
+        raise UsageError(
+            "this function needs all votes in memory, but this crowd is on disk, in shards; pass crowd.load() if it fits, or see "
+            "the page on large data for functions that take shards"
+        )
     if isinstance(votes, str):
         raise UsageError(f"expected a Crowd or a table of votes; got {votes!r}. Use wisecrowd.read({votes!r})")
     numeric, ordered = answer_type == "numeric", answer_type == "ordinal"

@@ -20,7 +20,9 @@ Codes: TypeAlias = NDArray[np.int32]
 
 #: Longest text, in bytes, that is packed into integers; beyond two 64-bit words, hashing the text itself is faster.
 PACKED_BYTES = 16
-#: Values beyond four per row for which a table of all possible integers is still cheaper than hashing.
+#: A table of all possible integers is cheaper than hashing if there are at most so many of them per row, …
+DENSE_VALUES_PER_ROW = 4
+#: … and so many in addition, whatever the number of rows.
 DENSE_RANGE = 1_000_000
 
 
@@ -192,12 +194,16 @@ def _unpack_text(words: NDArray[np.uint64]) -> pa.Array:
 
 
 def _rank_integers(values: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
-    """Return the rank of each integer among the distinct ones, and the distinct ones, ascending."""
+    """Return the code of each integer, and the distinct integers in ascending order.
+
+    A code is the position of an integer among the distinct ones. There must be at least one integer.
+    """
     if values.dtype != np.uint64:
         values = values.astype(np.int64, copy=False)
     smallest = values.min()
     span = int(values.max()) - int(smallest) + 1
-    if span <= 4 * len(values) + DENSE_RANGE:
+    if span <= DENSE_VALUES_PER_ROW * len(values) + DENSE_RANGE:
+        # Differences of unsigned integers fit into signed ones, because the span is small.
         shifted = (values if smallest == 0 else values - smallest).view(np.int64)
         occurs = np.zeros(span, dtype=bool)
         occurs[shifted] = True

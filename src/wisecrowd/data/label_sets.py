@@ -325,12 +325,12 @@ class LabelSetCrowd:
         1
         """
         selection = np.asarray(rows)
-        kept = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
+        kept_votes = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
         rank = np.full(self.n_votes, -1, dtype=np.int64)
-        rank[kept] = np.arange(len(kept))
+        rank[kept_votes] = np.arange(len(kept_votes))
         is_kept = rank[self.mark] >= 0
         return LabelSetCrowd(
-            self.task[kept], self.worker[kept], rank[self.mark[is_kept]], self.label[is_kept],
+            self.task[kept_votes], self.worker[kept_votes], rank[self.mark[is_kept]], self.label[is_kept],
             tasks=self.tasks, workers=self.workers, labels=self.labels,
         )  # fmt: skip
 

@@ -29,6 +29,8 @@ Votes = Mapping[int, Mapping[int, int]]
 _NO_VOTES: dict[int, int] = {}
 _NO_CODES = np.empty(0, dtype=np.int32)
 _NO_PAIRS = Pairs(_NO_CODES, _NO_CODES, _NO_CODES, 0)
+#: Methods that can be updated vote by vote, for messages.
+LIVE_METHODS = "model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
 #: Hooks that a method must not override: a live model assumes one confusion matrix per worker and nothing else.
 _PLAIN_HOOKS = ("predictive_label_probs", "fold_to_classes", "_complete_statistics", "_e_step")
 #: Count of a class that appeared after the last fit; with a count of zero it could never win a task.
@@ -449,8 +451,8 @@ class LiveModel:
         is_plain = all(getattr(method_class, name) is getattr(ConfusionEM, name) for name in _PLAIN_HOOKS)
         if not (is_plain or method.tally_is_sufficient):
             raise UsageError(
-                f"{method.name} has more parameters than a confusion matrix per worker and cannot update vote by vote; use "
-                "model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
+                f"{method.name} cannot be updated vote by vote, because it has other parameters besides a confusion matrix per "
+                f"worker; use {LIVE_METHODS}"
             )
         if not isinstance(method.prior, str):
             raise UsageError(

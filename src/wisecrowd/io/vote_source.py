@@ -380,7 +380,10 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
     write_votes = chosen.reader.write_votes
     if write_votes is None:
         names = ", ".join(entry.name for entry in writable)
-        raise UsageError(f"wisecrowd reads {chosen.name} but does not write it; it writes {names}")
+        raise UsageError(
+            f'wisecrowd can read the format {chosen.name} but not write it; choose another, format="csv" (--format csv). '
+            f"Formats that can be written are {names}"
+        )
     write_votes(crowd, target)
 
 

@@ -284,7 +284,7 @@ def _apply_batch_norm(layer: Any, rows: Tensor) -> Any:
     count = part.count_repeats(len(rows)) * part.n_batch_rows * rows[:1, :1].numel()
     with import_torch().no_grad():
         mean = part.group.sum(rows.sum(dim=other_axes)) / count
-        variance = part.group.sum((rows - _by_channel(mean, rows)).square().sum(dim=other_axes)) / count
+        variance = part.group.sum((rows - _expand_channels(mean, rows)).square().sum(dim=other_axes)) / count
         if layer.training and layer.track_running_stats:
             layer.num_batches_tracked.add_(1)
             momentum = 1 / float(layer.num_batches_tracked) if layer.momentum is None else layer.momentum
@@ -294,20 +294,22 @@ def _apply_batch_norm(layer: Any, rows: Tensor) -> Any:
     return function.apply(rows, layer.weight, layer.bias, mean, variance, layer.eps, count, part.group)
 
 
-def _by_channel(values: Tensor, rows: Tensor) -> Tensor:
+def _expand_channels(values: Tensor, rows: Tensor) -> Tensor:
     """Return one value per channel in a shape that broadcasts over rows."""
     return values.view(1, -1, *[1] * (rows.ndim - 2))
 
 
 @cache
 def _make_batch_norm_function() -> Any:
-    """Return a batch norm with moments of a larger batch, as a differentiable function.
+    """Return an autograd function: batch norm with mean and variance over the rows of all processes.
 
     With x̂ = (x − mean) s, s = 1 / √(variance + eps) and y = w x̂ + b, a batch of n rows has
 
         ∂L/∂x = w s (∂L/∂y − Σ ∂L/∂y / n − x̂ Σ x̂ ∂L/∂y / n)
 
-    in which the sums run over all processes. Torch computes the first term and the summands of this process.
+    in which the sums run over all processes. The gradients of w and b are those of the rows of this process, like the
+    gradients of all other parameters; `ProcessGroup.sum_gradients` adds them up. ``torch.nn.SyncBatchNorm`` does the same,
+    but not on CPUs.
     """
     torch = import_torch()
 
@@ -326,13 +328,17 @@ def _make_batch_norm_function() -> Any:
             rows, weight, mean, variance = context.saved_tensors
             s = torch.rsqrt(variance + context.eps)
             w = torch.ones_like(mean) if weight is None else weight
-            direct, by_weight, by_bias = torch.ops.aten.native_batch_norm_backward(
+            # With a fixed mean and variance, torch returns w s ∂L/∂y, and Σ x̂ ∂L/∂y and Σ ∂L/∂y over these rows.
+            rows_gradient, weight_gradient, bias_gradient = torch.ops.aten.native_batch_norm_backward(
                 gradient, rows, w, mean, variance, mean, s, False, context.eps, [True, True, True]
             )
-            along, level = context.group.sum(torch.stack([by_weight, by_bias])) / context.count
-            tilt = w * s * s * along
-            by_rows = direct - _by_channel(w * s * level - tilt * mean, rows) - rows * _by_channel(tilt, rows)
-            by_parameters = (None, None) if weight is None else (by_weight, by_bias)
-            return by_rows, *by_parameters, None, None, None, None, None
+            sums = context.group.sum(torch.stack([weight_gradient, bias_gradient]))
+            mean_xhat_gradient, mean_gradient = sums / context.count
+            # w s (mean_gradient + x̂ mean_xhat_gradient) as intercept + slope x, which needs no array of x̂.
+            slope = w * s * s * mean_xhat_gradient
+            intercept = w * s * mean_gradient - slope * mean
+            rows_gradient = rows_gradient - _expand_channels(intercept, rows) - rows * _expand_channels(slope, rows)
+            parameter_gradients = (None, None) if weight is None else (weight_gradient, bias_gradient)
+            return rows_gradient, *parameter_gradients, None, None, None, None, None
 
     return BatchNormOverProcesses

@@ -564,7 +564,7 @@ class Trainer:
             value = int(moment) if is_count else torch.from_numpy(moment.copy())
             state.setdefault(int(position), {})[kind] = value
         kinds = {"momentum_buffer"} if isinstance(optimiser, torch.optim.SGD) else {"step", "exp_avg", "exp_avg_sq"}
-        if any(set(found) != kinds for found in state.values()):
+        if any(set(parameter_moments) != kinds for parameter_moments in state.values()):
             raise ValueError(f"every parameter has the moments {preview(sorted(kinds))}, or none")
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
 from wisecrowd.errors import UsageError
+from wisecrowd.utils.text import count_noun
 
 #: Items up to which all pairs are considered; their number grows with the square.
 MAX_PLANNED_ITEMS = 3_000
@@ -107,7 +108,8 @@ def _plan_workers(
     limit = -(-budget // n_workers) if per_worker is None else per_worker
     if limit < 1 or limit * n_workers < budget:
         raise UsageError(
-            f"{n_workers:,} workers with at most {limit} comparisons each cannot make {budget:,}; raise per_worker"
+            f"{count_noun(n_workers, 'worker')} with at most {count_noun(limit, 'comparison')} each cannot make the {budget:,} of "
+            "the budget; raise per_worker or lower budget"
         )
     order = np.lexsort((np.arange(n_workers), -discrimination))
     chosen = np.repeat(order, limit)[:budget]

@@ -31,7 +31,7 @@ def build_section(diagnosis: Diagnosis, shown: ShownWorkers) -> dict[str, Any]:
     diagnosis : Diagnosis
         Diagnosis of the crowd.
     shown : ShownWorkers
-        Workers and classes on the page.
+        Workers and classes in the report.
 
     Returns
     -------
@@ -100,39 +100,45 @@ def colour_step(share: float) -> int:
 
 
 def list_confusions(diagnosis: Diagnosis, shown: ShownWorkers) -> list[dict[str, Any]]:
-    """List the most frequent confusions and the workers with the highest rates.
+    """List the most frequent wrong labels by true class, and the workers who give them unusually often.
+
+    Pairs of a class and a wrong label with less than one expected vote are left out.
 
     Parameters
     ----------
     diagnosis : Diagnosis
         Diagnosis of the crowd.
     shown : ShownWorkers
-        Workers and classes on the page.
+        Workers and classes in the report. Only these workers are named, and only for these classes.
 
     Returns
     -------
     list of dict
-        True class, label, share, expected number of votes and workers of each confusion.
+        True class, wrong label, ``rate`` (share of the votes on tasks of the true class that have this label), expected
+        number of votes, and workers; the most votes first.
     """
-    crowd, names, confusion = diagnosis.crowd, diagnosis.crowd.classes, diagnosis.worker_diagnosis.confusion
+    crowd, names = diagnosis.crowd, diagnosis.crowd.classes
+    crowd_confusion = diagnosis.worker_diagnosis.confusion
     assert names is not None
     votes_per_class = crowd.votes_per_task @ diagnosis.model.posterior_
-    expected_votes = votes_per_class[:, None] * confusion
+    expected_votes = votes_per_class[:, None] * crowd_confusion
     np.fill_diagonal(expected_votes, 0.0)
     order = np.argsort(-expected_votes, axis=None, kind="stable")[:MAX_CONFUSIONS]
-    column = {int(k): position for position, k in enumerate(shown.classes)}
+    shown_position = {int(k): position for position, k in enumerate(shown.classes)}
     confusions = []
     for true, label in zip(*np.unravel_index(order, expected_votes.shape), strict=True):
         if round(expected_votes[true, label]) < 1:
             break
-        share = float(confusion[true, label])
+        rate = float(crowd_confusion[true, label])
         confusions.append(
             {
                 "true": display_name(names[true], 40),
                 "label": display_name(names[label], 40),
-                "share": share,
-                "n_votes": round(float(expected_votes[true, label])),
-                "workers": _find_workers(shown, crowd, column.get(int(true)), column.get(int(label)), share),
+                "rate": rate,
+                "expected_votes": round(float(expected_votes[true, label])),
+                "workers": _find_workers(
+                    shown, crowd, shown_position.get(int(true)), shown_position.get(int(label)), rate
+                ),
             }
         )
     return confusions
@@ -141,7 +147,10 @@ def list_confusions(diagnosis: Diagnosis, shown: ShownWorkers) -> list[dict[str,
 def _find_workers(
     shown: ShownWorkers, crowd: Crowd, true: int | None, label: int | None, crowd_rate: float
 ) -> list[dict[str, Any]]:
-    """Return workers with enough votes whose rate of a confusion is far above that of the crowd."""
+    """Return workers with enough votes who give a wrong label far more often than the crowd.
+
+    ``true`` and ``label`` are positions among the shown classes. If one of them is not shown (None), nobody is returned.
+    """
     if true is None or label is None:
         return []
     assert crowd.workers is not None
@@ -153,7 +162,7 @@ def _find_workers(
         {
             "row": int(row),
             "name": display_name(crowd.workers[shown.positions[row]], 40),
-            "share": float(rate[row]),
+            "rate": float(rate[row]),
         }
         for row in first
     ]

@@ -190,8 +190,8 @@ class ReportSummary:
             return ""
         first = self.confusions[0]
         label, true = quote_name(first["label"]), quote_name(first["true"])
-        share = format_percent(first["share"])
-        return f"The most frequent confusion is {label} where {true} is true: {share} of the votes on {true}."
+        rate = format_percent(first["rate"])
+        return f"The most frequent confusion is {label} where {true} is true: {rate} of the votes on {true}."
 
     # ------------------------------------------------------------------ charts
 

@@ -23,7 +23,7 @@ MAX_CLASSES = 20
 
 @dataclass(frozen=True, eq=False)
 class ShownWorkers:
-    """Workers and classes on the page.
+    """Workers and classes in the report.
 
     Attributes
     ----------

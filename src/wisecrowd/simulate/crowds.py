@@ -21,6 +21,7 @@ from wisecrowd.simulate.copiers import choose_sources
 from wisecrowd.simulate.kinds import KINDS
 from wisecrowd.simulate.spec import RandomState
 from wisecrowd.simulate.votes import make_ids, simulate_votes
+from wisecrowd.utils.text import count_noun
 
 #: Default shares of the kinds of workers.
 DEFAULT_WORKER_MIX: dict[str, float] = {"expert": 0.2, "noisy": 0.5, "spammer": 0.2, "adversary": 0.05, "copier": 0.05}
@@ -327,7 +328,7 @@ def _list_workers(
     if not isinstance(workers, Mapping):
         kinds = [kind if isinstance(kind, str) else np.asarray(kind, dtype=np.float64) for kind in workers]
         if not kinds or n_workers not in (None, len(kinds)):
-            raise UsageError(f"{len(kinds)} workers are listed, but {n_workers or 'at least one'} expected")
+            raise _mismatched_workers(len(kinds), n_workers)
         return kinds
     value = np.array(list(workers.values()), dtype=np.float64)
     if not np.isfinite(value).all() or (value < 0).any():
@@ -335,13 +336,21 @@ def _list_workers(
     if all(isinstance(number, int) for number in workers.values()) and value.sum() != 1:
         counts = value.astype(np.int64)
         if counts.sum() == 0 or n_workers not in (None, counts.sum()):
-            raise UsageError(f"{counts.sum()} workers are described, but {n_workers or 'at least one'} expected")
+            raise _mismatched_workers(int(counts.sum()), n_workers)
     elif abs(value.sum() - 1) > 1e-6:
         raise UsageError(f"shares of workers must sum to one; these sum to {value.sum():g}")
     else:
         counts = _apportion(value, 50 if n_workers is None else n_workers)
     # In random order, so that the number of a worker says nothing about the kind.
     return rng.permutation(np.repeat(np.array(list(workers), dtype=object), counts)).tolist()
+
+
+def _mismatched_workers(n_described: int, n_workers: int | None) -> UsageError:
+    """Return the error for an argument ``workers`` that describes no worker, or another number than ``n_workers``."""
+    if n_described == 0:
+        return UsageError("workers describes nobody; name at least one worker")
+    described = count_noun(n_described, "worker")
+    return UsageError(f"workers describes {described}, but n_workers is {n_workers}; leave n_workers out")
 
 
 def _apportion(share: NDArray[np.float64], total: int) -> NDArray[np.int64]:

@@ -5,32 +5,40 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd import MajorityVote, simulate_crowd
+from wisecrowd import Crowd, MajorityVote, simulate_crowd
 from wisecrowd.base.registry import find
 from wisecrowd.bench.papers.sparsity import DEFAULT, DRAWS, PARTS, SINGLES, OnParts, draw_part, findings, format_part
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.metrics import accuracy
 from wisecrowd.io.datasets import Dataset
 
-MADE = simulate_crowd(n_tasks=80, n_workers=9, n_classes=3, votes_per_task=5, random_state=0)
-DATASET = Dataset(name="made", crowd=MADE.crowd, truth=MADE.truth)
+SIMULATION = simulate_crowd(n_tasks=80, n_workers=9, n_classes=3, votes_per_task=5, random_state=0)
+DATASET = Dataset(name="made", crowd=SIMULATION.crowd, truth=SIMULATION.truth)
 
 
 def test_parts_have_their_size_and_differ_by_draw() -> None:
-    first, again, other = (draw_part(MADE.crowd, 20, draw) for draw in (0, 0, 1))
-    assert first.n_votes == round(0.2 * MADE.crowd.n_votes)
+    first, again, other = (draw_part(SIMULATION.crowd, 20, repetition) for repetition in (0, 0, 1))
+    assert first.n_votes == round(0.2 * SIMULATION.crowd.n_votes)
     assert (first.votes_per_task > 0).all()
     assert first == again
     assert first != other
-    assert draw_part(MADE.crowd, 100, 3) is MADE.crowd
+    assert draw_part(SIMULATION.crowd, 100, 3) is SIMULATION.crowd
+
+
+def test_all_votes_have_no_tasks_without_votes_either() -> None:
+    crowd = Crowd.from_triples([("t1", "ann", "cat")], tasks=["t1", "t2"], classes=["cat", "dog"])
+    assert draw_part(crowd, 100, 0).tasks.tolist() == ["t1"]
 
 
 def test_figures_are_means_over_the_parts() -> None:
     figures = OnParts("majority-vote")(DATASET, 0)
     assert list(figures) == [format_part(percent) for percent in PARTS]
-    by_hand = [accuracy(MADE.truth, MajorityVote().fit(draw_part(MADE.crowd, 30, draw))) for draw in range(DRAWS)]
+    by_hand = [
+        accuracy(SIMULATION.truth, MajorityVote().fit(draw_part(SIMULATION.crowd, 30, repetition)))
+        for repetition in range(DRAWS)
+    ]
     assert figures["30 %"] == pytest.approx(np.mean(by_hand))
-    assert figures["100 %"] == pytest.approx(accuracy(MADE.truth, MajorityVote().fit(MADE.crowd)))
+    assert figures["100 %"] == pytest.approx(accuracy(SIMULATION.truth, MajorityVote().fit(SIMULATION.crowd)))
 
 
 def test_large_crowds_are_declined_by_slow_methods() -> None:

@@ -203,7 +203,7 @@ def test_a_question_that_nobody_answered_there(studio: Any, connect: Connect) ->
     assert studio.predictions()[0]["result"][0]["to_name"] == "text"
     with refused("'dear' is not an answer to 'mood'", InputError):
         push(connect(), studio.number, answers({"4": "dear"}), question="mood")
-    with refused("there are several questions: 'mood', 'topics', 'stars'; say which", UsageError):
+    with refused("there are several questions: 'mood', 'topics', 'stars'; name one of them", UsageError):
         for task in studio.tasks:
             task["predictions"] = []
         push(connect(), studio.number, answers({"4": "good"}))

@@ -308,7 +308,7 @@ def test_bad_input(gaussian: GroupedSimulation) -> None:
     with pytest.raises(InputError, match="no worker ids"):
         CMM(tied="worker").fit(gaussian.features, nameless)
     model = CMM().fit(gaussian.features, nameless)
-    with pytest.raises(UsageError, match="no worker ids"):
+    with pytest.raises(UsageError, match="without worker ids"):
         _ = model.worker_groups_
     with pytest.raises(InputError, match="classes that the fit did not know"):
         model.assign([[0.0, 0.0]], Crowd.from_triples([(0, "ann", "dog")]))

@@ -68,12 +68,14 @@ class _ScoreModel(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            T of all workers, then S of all tasks, flattened.
 
         Returns
         -------
         worker : ndarray of shape (n_workers, n_classes, n_classes)
+            T, a view of the point.
         task : ndarray of shape (n_tasks, n_classes or 1, n_classes)
+            S, a view of the point.
         """
         k = self.n_classes
         worker, task = np.split(point, [self.n_worker_cells])
@@ -105,11 +107,12 @@ class _ScoreModel(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            T of all workers, then S of all tasks, flattened.
 
         Returns
         -------
         ndarray of shape (n_tasks, n_classes)
+            Zero for tasks without votes.
         """
         evidence = np.zeros((self.n_tasks, self.n_classes))
         for block, _, vote_log_probs in self._iterate_blocks(point):
@@ -117,42 +120,50 @@ class _ScoreModel(GradientModel):
         return evidence
 
     def expected_log_joint(self, point: Array, posterior: Array) -> tuple[float, Array]:
-        """Return the expected log-joint, and its gradient: observed minus expected labels, by worker and by task.
+        """Return the objective of the M-step and its gradient: log prior of the point plus expected log-likelihood of the votes.
+
+        The log-probability of the classes is left out, because it does not depend on the point. In the gradient, a cell of
+        a worker's or task's matrix is the number of votes with this label minus its expectation under the model.
 
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            T of all workers, then S of all tasks, flattened.
         posterior : ndarray of shape (n_tasks, n_classes)
-            Posterior.
+            Posterior q_i(k) of the E-step, by which votes count for class k.
 
         Returns
         -------
         value : float
+            Objective.
         gradient : ndarray
+            Derivative by every coordinate of the point; zero for fixed ones.
         """
         value, gradient = self.log_prior(point), self.prior.gradient(point)
         for block, probs, vote_log_probs in self._iterate_blocks(point):
-            share = self.weight[block.votes, None] * posterior[self.task[block.votes]]  # (votes, true)
+            # Weight with which each vote counts for each class: (votes, true).
+            share = self.weight[block.votes, None] * posterior[self.task[block.votes]]
             value += float(np.sum(share * vote_log_probs))
+            # In place, since this is the largest array: probs becomes observed minus expected labels.
             probs *= -share[..., None]
             probs[np.arange(len(probs)), :, self.label[block.votes]] += share
             self._add_cells(gradient, block, probs)
         return value, np.where(self.prior.free, gradient, 0)
 
     def curvature(self, point: Array, posterior: Array) -> Array:
-        """Return Σ q_i(k)·P(1 − P) of every cell, plus the ridge.
+        """Return the curvature along every coordinate: Σ q_i(k)·P(1 − P) over the votes of its matrix, plus the ridge.
 
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            T of all workers, then S of all tasks, flattened.
         posterior : ndarray of shape (n_tasks, n_classes)
-            Posterior.
+            Posterior q_i(k) of the E-step.
 
         Returns
         -------
         ndarray
+            One positive number per coordinate.
         """
         curvature = self.prior.precision + 1e-9
         for block, probs, _ in self._iterate_blocks(point):

@@ -1,6 +1,7 @@
 """Worker model of label sets: how often workers mark labels that apply, and labels that do not.
 
-Only marks are stored. The evidence of a worker who did not mark a label enters through sums over all assignments of a task.
+A *mark* is one label in the set that a worker gave to a task. Only marks are stored.
+The evidence of a worker who did not mark a label enters through sums over all assignments of a task.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MIN_MARK_PROB = 1e-4
 
 
 class MarkProbs(NamedTuple):
-    """Probabilities of marks by worker and label.
+    """Probabilities that a worker marks a label, by worker and label.
 
     Parameters
     ----------
@@ -106,6 +107,7 @@ class MarkModel:
         Returns
         -------
         float
+            Sum over votes and labels.
         """
         crowd = self.crowd
         absent = np.log1p(-probs.false_alarm)
@@ -142,19 +144,20 @@ class MarkModel:
 class MarkPrior:
     """Beta priors of the probabilities of marks.
 
-    A worker's rate for a label is drawn to the worker's rate over all labels, and that to the crowd's rate for the label.
+    A worker's probability for a label is shrunk towards the worker's rate over all labels, and that towards the crowd's
+    rate for the label.
 
     Parameters
     ----------
     strength : float
         Number of pseudo-votes of each prior.
-    hit, false_alarm : ndarray of shape (n_workers, n_labels)
-        Prior means.
+    hit_mean, false_alarm_mean : ndarray of shape (n_workers, n_labels)
+        Prior means of the probabilities in `MarkProbs`.
     """
 
     strength: float
-    hit: Array
-    false_alarm: Array
+    hit_mean: Array
+    false_alarm_mean: Array
 
     @classmethod
     def estimate(cls, counts: MarkCounts, strength: float) -> MarkPrior:
@@ -182,7 +185,7 @@ class MarkPrior:
         return cls(strength, means(counts.hits, counts.n_true), means(counts.false_alarms, counts.n_false))
 
     def maximize(self, counts: MarkCounts) -> MarkProbs:
-        """Return the most probable rates given expected counts: the M-step.
+        """Return the most probable probabilities of marks given expected counts: the M-step.
 
         Parameters
         ----------
@@ -195,27 +198,31 @@ class MarkPrior:
         """
         m = self.strength
 
-        def rate(marks: Array, totals: Array, mean: Array) -> Array:
+        def estimate_probs(marks: Array, totals: Array, mean: Array) -> Array:
             value = np.divide(marks + m * mean, totals + m, out=mean.copy(), where=totals + m > 0)
             return np.clip(value, MIN_MARK_PROB, 1 - MIN_MARK_PROB)
 
         return MarkProbs(
-            rate(counts.hits, counts.n_true, self.hit), rate(counts.false_alarms, counts.n_false, self.false_alarm)
+            estimate_probs(counts.hits, counts.n_true, self.hit_mean),
+            estimate_probs(counts.false_alarms, counts.n_false, self.false_alarm_mean),
         )
 
     def log_density(self, probs: MarkProbs) -> float:
-        """Return the log-density of rates under the prior, up to a constant.
+        """Return the log-density of probabilities of marks under their Beta priors, up to a constant.
+
+        With strength s and mean m, the prior is Beta(1 + s m, 1 + s (1 − m)).
 
         Parameters
         ----------
         probs : MarkProbs
-            Probabilities of marks.
+            Probabilities between 0 and 1, both excluded; `maximize` gives no others.
 
         Returns
         -------
         float
+            Sum over workers and labels.
         """
-        pairs = ((probs.hit, self.hit), (probs.false_alarm, self.false_alarm))
+        probs_and_means = ((probs.hit, self.hit_mean), (probs.false_alarm, self.false_alarm_mean))
         return self.strength * float(
-            sum((mean * np.log(rate) + (1 - mean) * np.log1p(-rate)).sum() for rate, mean in pairs)
+            sum((mean * np.log(prob) + (1 - mean) * np.log1p(-prob)).sum() for prob, mean in probs_and_means)
         )

@@ -98,9 +98,9 @@ class OnParts(Portable):
         figures = {}
         for percent in PARTS:
             accuracies = []
-            for draw in range(DRAWS if percent < 100 else 1):
+            for repetition in range(DRAWS if percent < 100 else 1):
                 with ignore_fit_warnings():
-                    fitted = method().fit(draw_part(crowd, percent, draw))
+                    fitted = method().fit(draw_part(crowd, percent, repetition))
                 accuracies.append(metrics.accuracy(truth, fitted))
             figures[format_part(percent)] = float(np.mean(accuracies))
         return figures
@@ -110,19 +110,36 @@ class OnParts(Portable):
         return [self.method, self.at_most, [*PARTS], DRAWS, GOLD_ONLY_FROM, code_digest(find(self.method).__module__)]
 
 
-def draw_part(crowd: Crowd, percent: int, draw: int) -> Crowd:
-    """Return a random part of the votes, without tasks that have no vote in it.
+def draw_part(crowd: Crowd, percent: int, repetition: int) -> Crowd:
+    """Return a random part of the votes. Tasks without votes in this part are removed.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        All votes.
+    percent : int
+        Size of the part in per cent of the votes; 100 for all of them.
+    repetition : int
+        Number of the draw, which is its seed together with ``percent``.
+
+    Returns
+    -------
+    Crowd
+        Part of the votes.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([(task, worker, 0) for task in range(10) for worker in range(4)])
-    >>> draw_part(crowd, 50, draw=0).n_votes
+    >>> draw_part(crowd, 50, repetition=0).n_votes
     20
     """
-    if percent == 100:
-        return crowd
-    rng = np.random.default_rng([draw, percent])
-    n_votes = max(1, round(crowd.n_votes * percent / 100))
-    part = crowd.take(np.sort(rng.permutation(crowd.n_votes)[:n_votes]))
-    return part[np.flatnonzero(part.votes_per_task > 0)]
+    part = crowd
+    if percent < 100:
+        rng = np.random.default_rng([repetition, percent])
+        n_votes = max(1, round(crowd.n_votes * percent / 100))
+        part = crowd.take(np.sort(rng.permutation(crowd.n_votes)[:n_votes]))
+    has_votes = part.votes_per_task > 0
+    return part if has_votes.all() else part[np.flatnonzero(has_votes)]
 
 
 def tabulate(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -70,7 +70,9 @@ class Archive:
         self.archive, self.packed_bytes = archive, packed_bytes
         entries = archive.infolist()
         if len(entries) > MAX_FILES:
-            raise InputError(f"there are {len(entries):,} files in this zip, but at most {MAX_FILES:,} are read")
+            raise InputError(
+                f"there are {len(entries):,} files in this zip, but at most {MAX_FILES:,} are read; split it"
+            )
         _check_disjoint(entries)
         self.files = [
             entry for entry in entries if not (entry.filename.endswith("/") or is_system_file(entry.filename))
@@ -116,15 +118,19 @@ class Archive:
     def _read_file(self, info: zipfile.ZipInfo, max_bytes: int) -> bytes:
         name = preview([info.filename])
         if info.compress_type not in _COMPRESSIONS:
-            raise InputError(f"{name} is compressed by method {info.compress_type}, which is not read; use deflate")
+            raise InputError(
+                f"{name} is compressed by method {info.compress_type}, which is not read; zip it with deflate"
+            )
         if info.flag_bits & _ENCRYPTED:
             raise InputError(f"{name} is encrypted; unpack it yourself and give the folder")
         with self.archive.open(info) as file:
             content = file.read(max_bytes)  # no more than the archive declares
         if len(content) < min(max_bytes, info.file_size):
-            raise InputError(f"{name} is shorter than the zip declares; the zip is damaged")
+            raise InputError(f"{name} is shorter than the zip declares; the zip is damaged, export it again")
         if len(content) > info.file_size:
-            raise InputError(f"{name} is longer than the zip declares; the zip is damaged or malicious")
+            raise InputError(
+                f"{name} is longer than the zip declares; the zip is damaged or malicious, export it again"
+            )
         return content
 
 

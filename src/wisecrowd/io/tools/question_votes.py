@@ -153,19 +153,19 @@ def select_truth(export: ExportedAnswers, question: str | None = None) -> TruthT
 
 
 def choose_question(questions: Mapping[str, Any], name: str | None) -> str:
-    """Return the name of a question. An export with a single question needs no name.
+    """Return the name of the question to read: the requested one, or the only one.
 
     Parameters
     ----------
     questions : mapping
-        Questions by name.
+        Questions of the export by name; at least one.
     name : str or None
-        Name that the user gave.
+        Name that the user gave, if any.
 
     Returns
     -------
     str
-        Name.
+        Key of ``questions``.
 
     Raises
     ------
@@ -175,13 +175,14 @@ def choose_question(questions: Mapping[str, Any], name: str | None) -> str:
     if name is None:
         if len(questions) == 1:
             return next(iter(questions))
+        example = shorten(next(iter(questions)))
         raise UsageError(
-            f'there are several questions: {preview(questions, 12)}; say which: question="{shorten(next(iter(questions)))}" '
-            f"(--question {shorten(next(iter(questions)))})"
+            f"there are several questions: {preview(questions, 12)}; name one of them, for example "
+            f'question="{example}" (--question {example})'
         )
     if name not in questions:
         raise UsageError(
-            f"there is no question {preview([name])}; there {'is' if len(questions) == 1 else 'are'} {preview(questions, 12)}."
+            f"there is no question {preview([name])}; the export has {preview(questions, 12)}."
             f"{suggest_name(name, questions)}"
         )
     return name

@@ -301,7 +301,10 @@ class CMM(Learner):
         """Probability of every group for every worker (eq. 8)."""
         self._check_fitted("membership_")
         if self.worker_index_ is None:
-            raise UsageError("this crowd has no worker ids, so workers have no groups; call assign for groups of votes")
+            raise UsageError(
+                "the model was fitted to votes without worker ids, so there are no groups of workers; assign(X, crowd) gives the "
+                "groups of votes"
+            )
         columns = pd.RangeIndex(self.n_groups_, name="group")
         return pd.DataFrame(self.membership_, index=self.worker_index_.rename("worker"), columns=columns)
 
