@@ -39,3 +39,12 @@ def test_what_cannot_be_read_is_an_error(run: Any, tmp_path: Path, content: str)
 
 def test_an_absent_file(run: Any) -> None:
     assert run("check", "absent.csv").exit_code == 1
+
+
+def test_comparisons(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "arena.csv").write_text("judge,left,right,winner\nann,a,b,a\nann,b,a,a\nbob,c,d,d\n", encoding="utf-8")
+    result = run("check", "arena.csv")
+    assert result.exit_code == 0, result.output
+    assert "3 comparisons" in result.stdout
+    assert "disconnected-graph" in result.stdout
+    assert "swapped-comparisons" in result.stdout

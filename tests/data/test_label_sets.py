@@ -92,3 +92,17 @@ def test_codes_are_validated() -> None:
         LabelSetCrowd([0], [0], [0, 0], [0, 0], tasks=index, workers=index, labels=index)
     with pytest.raises(ValueError, match="read-only"):
         LabelSetCrowd.from_frame(FRAME).label[0] = np.int32(1)
+
+
+def test_distinct_sets_are_numbered_by_size_and_labels() -> None:
+    frame = {"task": [1, 2, 3, 4, 5], "worker": ["w"] * 5, "labels": ["a|b", "b|a", "", "c", "a|c"]}
+    sets = LabelSetCrowd.from_frame(frame).distinct_sets
+    assert sets.code.tolist() == [2, 2, 0, 1, 3]
+    assert [sets.label[begin:end].tolist() for begin, end in zip(sets.offset, sets.offset[1:], strict=False)] == [
+        [], [2], [0, 1], [0, 2],
+    ]  # fmt: skip
+
+
+def test_distinct_sets_of_no_votes() -> None:
+    empty = LabelSetCrowd.from_frame({"task": ["t"], "worker": ["w"], "labels": ["a"]}).take([False])
+    assert empty.distinct_sets.offset.tolist() == [0]

@@ -22,11 +22,16 @@ def check(votes: Votes, *, reading: Reading) -> None:
 
       wisecrowd check votes.csv
       wisecrowd check votes.csv --duplicates distinct --missing drop
+
+    Comparisons and label sets are recognised by their columns. Checks of
+    comparisons include items that were never compared with others, items that
+    always win or lose, workers who always choose one side, and pairs judged in
+    both orders.
     """
     from wisecrowd.io.validation.vote_checks import check_votes
 
     examination = check_votes(resolve_path(votes), **reading.read_arguments())
-    summary = examination.summary.removeprefix("Crowd(").removesuffix(")")
+    summary = examination.summary.partition("(")[2].removesuffix(")")  # without the name of the class
     show_facts([("Read", examination.source), *([("Votes", summary)] if summary else [])], width=WIDTH)
     for finding in examination.findings:
         start = finding.severity.ljust(WIDTH)

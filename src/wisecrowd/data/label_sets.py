@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,24 @@ from wisecrowd.utils.text import count_noun
 SEPARATORS = ("|", ";", ",")
 #: Texts that mean the empty set.
 EMPTY_SETS = ("", "∅", "[]", "{}")
+
+
+class DistinctSets(NamedTuple):
+    """Distinct sets of labels in a crowd, by size and then by their labels.
+
+    Parameters
+    ----------
+    code : ndarray of shape (n_votes,)
+        Number of the set of each assignment.
+    offset : ndarray of shape (n_sets + 1,)
+        Set ``n`` has the labels ``label[offset[n]:offset[n + 1]]``.
+    label : ndarray
+        Positions in the labels of the crowd.
+    """
+
+    code: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    label: NDArray[np.int32]
 
 
 class LabelSetCrowd:
@@ -293,6 +311,28 @@ class LabelSetCrowd:
         cell = self.task[self.mark].astype(np.int64) * self.n_labels + self.label
         counts = np.bincount(cell, minlength=self.n_tasks * self.n_labels)
         return counts.astype(np.float64).reshape(self.n_tasks, self.n_labels)
+
+    @cached_property
+    def distinct_sets(self) -> DistinctSets:
+        """Distinct sets of labels, and the set of each assignment."""
+        size = np.diff(self.offset)
+        code = np.zeros(self.n_votes, dtype=np.int64)
+        sizes: list[NDArray[np.int64]] = []
+        labels: list[NDArray[np.int32]] = [np.empty(0, dtype=np.int32)]
+        n_sets = 0
+        for width in np.unique(size):  # sets of one size form a table, whose distinct rows are found by sorting
+            rows = np.flatnonzero(size == width)
+            table = self.label[self.offset[rows][:, None] + np.arange(width)]
+            if width == 0:
+                distinct, number = table[:1], np.zeros(len(rows), dtype=np.int64)
+            else:
+                distinct, number = np.unique(table, axis=0, return_inverse=True)
+            code[rows] = n_sets + number.ravel()
+            n_sets += len(distinct)
+            sizes.append(np.full(len(distinct), width, dtype=np.int64))
+            labels.append(distinct.ravel())
+        offset = np.concatenate([[0], *([np.cumsum(np.concatenate(sizes))] if sizes else [])]).astype(np.int64)
+        return DistinctSets(code, offset, np.concatenate(labels))
 
     @cached_property
     def digest(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -66,6 +66,20 @@ class AnswerTable:
         noun = "comparisons of two items" if self.answer_type == "pairwise" else "sets of labels"
         return f"{noun} (columns {names})"
 
+    def read_table(self) -> pa.Table:
+        """Read the columns of the answers.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        table = _read_columns(self.source, list(dict.fromkeys(self.columns.values())))
+        if self.answer_type == "multilabel":
+            label = table.column_names.index(self.columns["label"])
+            if pa.types.is_string(table.schema.field(label).type):  # an empty cell of a text file is an empty set
+                table = table.set_column(label, self.columns["label"], table.column(label).fill_null(""))
+        return table
+
     def read(self, **options: Any) -> Comparisons | LabelSetCrowd:
         """Read the answers.
 
@@ -79,17 +93,73 @@ class AnswerTable:
         Comparisons or LabelSetCrowd
         """
         with prefix_errors(self.source.path):
-            table = _read_columns(self.source, list(dict.fromkeys(self.columns.values())))
-            if self.answer_type == "pairwise":
-                names = {
-                    role: self.columns.get(role) for role in ("left", "right", "label", "worker", "task", "weight")
-                }
-                return Comparisons.from_frame(table, **(names | options))
-            names = {role: self.columns[role] for role in ("task", "worker", "label")}
-            label = table.column_names.index(self.columns["label"])
-            if pa.types.is_string(table.schema.field(label).type):  # an empty cell of a text file is an empty set
-                table = table.set_column(label, self.columns["label"], table.column(label).fill_null(""))
-            return LabelSetCrowd.from_frame(table, **(names | options))
+            return build_answers(self.answer_type, self.read_table(), self.columns, **options)
+
+
+def build_answers(
+    answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], **options: Any
+) -> Comparisons | LabelSetCrowd:
+    """Build comparisons or label sets from a table.
+
+    Parameters
+    ----------
+    answer_type : {"pairwise", "multilabel"}
+        Type of the answers.
+    table : pyarrow.Table
+        Rows.
+    columns : mapping of str to str
+        Column by role, from `find_answer_columns`.
+    **options
+        Options of `Comparisons.from_frame` or `LabelSetCrowd.from_frame`, except the names of columns.
+
+    Returns
+    -------
+    Comparisons or LabelSetCrowd
+
+    Examples
+    --------
+    >>> columns = {"left": "a", "right": "b", "label": "winner"}
+    >>> build_answers("pairwise", pa.table({"a": ["m1"], "b": ["m2"], "winner": ["m1"]}), columns)
+    Comparisons(1 comparison: 2 items, 1 pair, no worker ids, 0% ties)
+    """
+    if answer_type == "pairwise":
+        roles = {role: columns.get(role) for role in ("left", "right", "label", "worker", "task", "weight")}
+        return Comparisons.from_frame(table, **(roles | options))
+    return LabelSetCrowd.from_frame(table, **({role: columns[role] for role in ("task", "worker", "label")} | options))
+
+
+def find_answer_columns(
+    names: Sequence[str], requested: Mapping[str, str | None], read_column: Callable[[str], pa.ChunkedArray]
+) -> tuple[AnswerType, dict[str, str]] | None:
+    """Return the type of answers that a table holds, and its columns by role.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+    requested : mapping of str to str or None
+        Columns that the user named, by role: left, right, label, worker, task.
+    read_column : callable
+        Function of the name of a column that returns its cells.
+
+    Returns
+    -------
+    tuple of str and dict, or None
+        None if the table holds ordinary votes.
+
+    Examples
+    --------
+    >>> find_answer_columns(["a", "model_a", "model_b", "winner"], {}, lambda name: pa.chunked_array([[]]))
+    ('pairwise', {'left': 'model_a', 'right': 'model_b', 'label': 'winner'})
+    """
+    named = {role: name for role, name in requested.items() if name is not None}
+    comparison_columns = _find_comparison_columns(names, named)
+    if comparison_columns is not None:
+        return "pairwise", comparison_columns
+    set_columns = _find_label_set_columns(names, named)
+    if set_columns is not None and _hold_sets(read_column(set_columns["label"])):
+        return "multilabel", set_columns
+    return None
 
 
 def find_answer_table(source: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> AnswerTable | None:
@@ -119,16 +189,10 @@ def find_answer_table(source: SourceLike, *, columns: Mapping[str, str | None] |
     file = VoteSource.detect(source)
     if file.format.reader.read_names is None:
         return None
-    requested = {role: name for role, name in (columns or {}).items() if name is not None}
     with prefix_errors(file.path):
         names = file.format.reader.read_names(file.path)
-        comparison_columns = _find_comparison_columns(names, requested)
-        if comparison_columns is not None:
-            return AnswerTable("pairwise", file, comparison_columns)
-        set_columns = _find_label_set_columns(names, requested)
-        if set_columns is not None and _holds_sets(file, set_columns["label"]):
-            return AnswerTable("multilabel", file, set_columns)
-    return None
+        found = find_answer_columns(names, columns or {}, lambda name: _read_columns(file, [name])[name])
+    return None if found is None else AnswerTable(found[0], file, found[1])
 
 
 def read_comparisons(
@@ -277,9 +341,9 @@ def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested:
     return matches[0][1] if matches else None
 
 
-def _holds_sets(file: VoteSource, column: str) -> bool:
+def _hold_sets(column: pa.ChunkedArray) -> bool:
     """Return whether the first cells of a column look like sets: lists, JSON lists, or several labels in a cell."""
-    cells = _read_columns(file, [column])[column].slice(0, _PEEKED_ROWS)
+    cells = column.slice(0, _PEEKED_ROWS)
     if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
         return True
     texts = [str(text) for text in cells.to_pylist() if text is not None]

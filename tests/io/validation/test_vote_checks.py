@@ -352,3 +352,45 @@ def test_workers_with_the_very_same_answers_are_named() -> None:
     assert only([*votes, *stuck], "identical-workers").examples == ("gpt:a", "gpt:b")
     agreed = [(task, who, int(model[task])) for task in range(40) for who in ("ann", "bob", "cy")]
     assert "identical-workers" not in found(wc.check_votes(frame(agreed))), "all are right"
+
+
+def names(report: ValidationReport) -> set[str]:
+    return {finding.name for finding in report.findings}
+
+
+def test_comparisons_are_recognised_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "arena.csv").write_text(
+        "judge,model_a,model_b,winner\nann,a,b,a\nann,a,b,b\nann,c,d,\nbob,b,a,tie\nbob,c,d,c\n", encoding="utf-8"
+    )
+    report = wc.check_votes(tmp_path / "arena.csv")
+    assert {"missing-labels", "conflicting-votes", "disconnected-graph", "columns"} <= names(report)
+    assert report.summary.startswith("Comparisons(4 comparisons")
+    assert not report.ok
+    mended = wc.check_votes(tmp_path / "arena.csv", missing="drop", duplicates="last")
+    assert mended.ok
+    assert "disconnected-graph" in names(mended)
+
+
+def test_comparisons_in_memory_are_checked() -> None:
+    votes = [("ann", "a", "b", "a"), ("ann", "b", "a", "a"), ("bob", "c", "d", "c")]
+    frame = pd.DataFrame(votes, columns=["worker", "left", "right", "label"])
+    assert {"swapped-comparisons", "disconnected-graph"} <= names(wc.check_votes(frame))
+    assert "disconnected-graph" in names(wc.check_votes(wc.Comparisons.from_tuples(votes)))
+
+
+def test_a_label_that_names_no_item_is_an_error() -> None:
+    report = wc.check_votes({"left": ["a"], "right": ["b"], "label": ["c"]})
+    assert not report.ok
+    assert "neither an item of its row" in report.errors[0].message
+
+
+def test_label_sets_are_recognised_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "tags.csv").write_text(
+        "task,worker,labels\nt1,ann,a|b\nt1,ann,a\nt1,bob,\nt2,bob,b\n", encoding="utf-8"
+    )
+    report = wc.check_votes(tmp_path / "tags.csv")
+    assert [finding.name for finding in report.errors] == ["duplicate-votes"]
+    assert report.errors[0].count == 1
+    assert wc.check_votes(tmp_path / "tags.csv", duplicates="first").ok
+    sets = wc.LabelSetCrowd.from_frame({"task": [1, 1], "worker": ["a", "b"], "labels": ["x", "x|y"]})
+    assert wc.check_votes(sets).summary.startswith("LabelSetCrowd(2 votes")

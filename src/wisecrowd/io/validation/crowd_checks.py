@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import preview
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.validation.findings import Finding, Severity
-from wisecrowd.io.validation.similar_ids import find_lookalike_ids, find_similar_ids
-from wisecrowd.utils.text import count_noun, escape_lookalikes, shorten
+from wisecrowd.io.validation.id_checks import check_ids
+from wisecrowd.utils.text import count_noun
 
 #: Votes from which a habit of a worker shows, and votes that a class needs to be learnt.
 MIN_VOTES = 5
@@ -57,11 +55,7 @@ def check_crowd(crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = F
         yield from _check_workers(crowd, crowd.worker, crowd.workers)
         yield from _check_connections(crowd, crowd.worker)
     yield from _check_tasks(crowd)
-    yield from _check_similar_ids("labels-differ-by-case-or-space", "label", [crowd.classes])
-    yield from _check_similar_ids("ids-differ-by-case-or-space", "id", [crowd.tasks, crowd.workers])
-    yield from _check_lookalike_ids("labels-look-alike", "label", [crowd.classes])
-    yield from _check_lookalike_ids("ids-look-alike", "id", [crowd.tasks, crowd.workers])
-    yield from _check_line_breaks([crowd.tasks, crowd.workers, crowd.classes])
+    yield from check_ids({"label": [crowd.classes], "id": [crowd.tasks, crowd.workers]})
     if crowd.classes is not None:
         yield from _check_classes(crowd, crowd.classes, classes_listed)
 
@@ -250,50 +244,6 @@ def _check_tasks(crowd: Crowd) -> Iterator[Finding]:
             examples=tuple(single_vote[:3]),
             message=f"{len(single_vote):,} of {count_noun(n_labelled, 'task')} have one vote, which no other confirms "
             f"({preview(single_vote)})",
-        )
-
-
-def _check_similar_ids(name: str, noun: str, indexes: list[pd.Index | None]) -> Iterator[Finding]:
-    similar = [text for index in indexes if index is not None for text in find_similar_ids(index)]
-    if similar:
-        yield Finding(
-            name=name,
-            severity="warning",
-            count=len(similar),
-            examples=tuple(similar[:3]),
-            message=f"{count_noun(len(similar), noun)} differ only by case or space, and count as different "
-            f"({preview(similar)})",
-            fix="If they mean the same, unify them, for example by df[column].str.strip().str.lower().",
-        )
-
-
-def _check_lookalike_ids(name: str, noun: str, indexes: list[pd.Index | None]) -> Iterator[Finding]:
-    similar = [text for index in indexes if index is not None for text in find_lookalike_ids(index)]
-    if similar:
-        listed = ", ".join(f"'{shorten(escape_lookalikes(text))}'" for text in similar[:4]) + ", …" * (len(similar) > 4)
-        yield Finding(
-            name=name,
-            severity="warning",
-            count=len(similar),
-            examples=tuple(similar[:3]),
-            message=f"{count_noun(len(similar), noun)} look alike and differ only by Unicode form or invisible characters, but "
-            f"count as different ({listed})",
-            fix='If they mean the same, unify them, for example by df[column].str.normalize("NFKC"), and remove zero-width '
-            "spaces.",
-        )
-
-
-def _check_line_breaks(indexes: list[pd.Index | None]) -> Iterator[Finding]:
-    texts = [index for index in indexes if index is not None and index.inferred_type == "string"]
-    broken = [text for index in texts for text in index[pc.match_substring(pa.array(index), "\n").to_numpy(False)]]
-    if broken:
-        yield Finding(
-            name="line-breaks",
-            severity="warning",
-            count=len(broken),
-            examples=tuple(broken[:3]),
-            message=f"{count_noun(len(broken), 'text')} with a line break in it ({preview(broken)}), which may be several rows",
-            fix="Look for a quotation mark that is closed too late.",
         )
 
 

@@ -7,6 +7,7 @@ makes the result less certain is a warning. Other observations are notes.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,17 +15,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import as_table
+from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError
+from wisecrowd.io.answer_tables import build_answers, find_answer_columns, find_answer_table
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors
 from wisecrowd.io.tables.vote_columns import VoteColumns
+from wisecrowd.io.validation.comparison_checks import check_comparisons
 from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_finding
 from wisecrowd.io.validation.findings import Finding, ValidationReport
+from wisecrowd.io.validation.label_set_checks import check_label_sets
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 from wisecrowd.io.vote_table import ReadOptions, VoteTable
 from wisecrowd.utils.text import count_noun
@@ -33,15 +40,19 @@ __all__ = ["Finding", "ValidationReport", "check_votes"]
 
 
 def check_votes(
-    source: SourceLike | DataFrameLike | Crowd, *, format: str | None = None, **options: Any
+    source: SourceLike | DataFrameLike | Crowd | Comparisons | LabelSetCrowd,
+    *,
+    format: str | None = None,
+    **options: Any,
 ) -> ValidationReport:
-    """Check votes for problems.
+    """Check votes, comparisons or label sets for problems.
 
-    Checking continues after a problem with the remaining votes, so that one call reports everything.
+    Comparisons and label sets are recognised by their columns. Checking continues after a problem with the remaining votes, so
+    that one call reports everything.
 
     Parameters
     ----------
-    source : path-like, VoteSource, DataFrame, dict of columns, or Crowd
+    source : path-like, VoteSource, DataFrame, dict of columns, Crowd, Comparisons or LabelSetCrowd
         Votes.
     format : str, optional
         Name of the file format. Without it, content and file name decide.
@@ -69,6 +80,10 @@ def check_votes(
     if isinstance(source, Crowd):
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
+    if isinstance(source, Comparisons | LabelSetCrowd):
+        return ValidationReport(
+            source="votes", summary=repr(source), findings=tuple(_check_answers(source, repeats_allowed=True))
+        )
     with limit_unpacked(read_options.max_unpacked):
         return _check_table(source, format, read_options)
 
@@ -81,6 +96,10 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
     summary = ""
     try:
         with convert_errors():
+            answers = _find_answers(source, format, options)
+            if answers is not None:
+                summary = _check_answer_table(*answers, options, findings)
+                return ValidationReport(source=name, summary=summary, findings=tuple(findings))
             votes = _read_votes(source, format, options, findings)
             votes = _check_rows(votes, options, findings)
             crowd, settled_crowd = _build_crowds(votes, options, findings)
@@ -91,6 +110,78 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
     except InputError as error:
         findings.append(_make_error_finding(error))
     return ValidationReport(source=name, summary=summary, findings=tuple(findings))
+
+
+def _check_answers(answers: Comparisons | LabelSetCrowd, *, repeats_allowed: bool) -> Iterator[Finding]:
+    if isinstance(answers, Comparisons):
+        yield from check_comparisons(answers, repeats_allowed=repeats_allowed)
+    else:
+        yield from check_label_sets(answers)
+
+
+def _find_answers(
+    source: Any, format: str | None, options: ReadOptions
+) -> tuple[AnswerType, pa.Table, Mapping[str, str]] | None:
+    """Return the type, the rows and the columns of comparisons or label sets; None for ordinary votes."""
+    if options.numeric or options.ordered or options.question is not None or options.worker is False:
+        return None
+    requested = {"task": options.task, "worker": options.worker, "weight": options.weight}
+    if isinstance(source, str | os.PathLike | VoteSource):
+        answers = find_answer_table(VoteSource.detect(source, format), columns=requested)
+        return None if answers is None else (answers.answer_type, answers.read_table(), answers.columns)
+    names = list(map(str, source.columns if isinstance(source, pd.DataFrame) else as_table(source).column_names))
+    columns = find_answer_columns(names, requested, lambda name: as_table(source, [name])[name])
+    if columns is None:
+        return None
+    answer_type, by_role = columns
+    return answer_type, as_table(source, list(by_role.values())), by_role
+
+
+def _check_answer_table(
+    answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], options: ReadOptions, findings: list[Finding]
+) -> str:
+    """Add the findings about comparisons or label sets in a table, and return their summary."""
+    noun = "comparisons of two items" if answer_type == "pairwise" else "sets of labels"
+    listed = ", ".join(f"{name!r}" for name in columns.values())
+    findings.append(Finding(name="columns", severity="note", count=1, message=f"read {noun} from the columns {listed}"))
+    complete = np.ones(table.num_rows, dtype=bool)
+    for role, column in columns.items():
+        is_missing = find_missing(table[column])
+        rows = np.flatnonzero(is_missing)
+        if rows.size:
+            complete &= ~is_missing
+            findings.append(
+                Finding(
+                    name="missing-labels" if role == "label" else "missing-ids",
+                    severity="note" if options.missing == "drop" else "error",
+                    count=rows.size,
+                    examples=tuple(rows[:3].tolist()),
+                    message=f"{rows.size:,} of {count_noun(table.num_rows, 'row')} without a value in {column!r} "
+                    f"(row {', '.join(map(str, rows[:3].tolist()))}{', …' * (rows.size > 3)})",
+                    fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
+                )
+            )
+    if not complete.all():
+        table = table.filter(pa.array(complete))
+    repeats_allowed = options.duplicates != "error"
+    if answer_type == "pairwise":
+        answers = build_answers(answer_type, table, columns, duplicates="keep", swapped="keep")
+    else:
+        rule = options.duplicates if repeats_allowed else "union"
+        answers = build_answers(answer_type, table, columns, duplicates=rule)
+        n_repeated = table.num_rows - answers.n_votes
+        if n_repeated:
+            findings.append(
+                Finding(
+                    name="duplicate-votes",
+                    severity="note" if repeats_allowed else "error",
+                    count=n_repeated,
+                    message=f"{count_noun(n_repeated, 'repeated row')} of a worker on a task",
+                    fix="" if repeats_allowed else 'Choose a rule: duplicates="first" or "last" (--duplicates last).',
+                )
+            )
+    findings += _check_answers(answers, repeats_allowed=repeats_allowed)
+    return repr(answers)
 
 
 def _make_error_finding(error: InputError) -> Finding:
