@@ -75,13 +75,23 @@ def test_mistakes_end_in_a_message(run: Run, votes: Path, tmp_path: Path) -> Non
         assert message in said.stderr
 
 
+def test_confidence_is_that_of_aggregate(run: Run, votes: Path, tmp_path: Path) -> None:
+    options = ("--budget", 30, "--target", 0.7, "-o", tmp_path / "plan", "-q")
+    assert run("plan", votes, *options).exit_code == 0
+    assert run("aggregate", votes, "-o", tmp_path / "labels", "-q").exit_code == 0
+    finished = pd.read_csv(tmp_path / "plan" / "finished.csv", index_col="task")
+    labels = pd.read_csv(tmp_path / "labels" / "labels.csv", index_col="task")
+    assert 0 < len(finished) < len(labels)
+    pd.testing.assert_frame_equal(
+        finished[["label", "confidence"]], labels.loc[finished.index, ["label", "confidence"]]
+    )
+
+
 def test_another_method_can_judge(run: Run, votes: Path, tmp_path: Path) -> None:
     asks = {}
     for name in ("dawid-skene", "one-coin"):
         assert run("plan", votes, "--budget", 30, "-m", name, "-o", tmp_path / name, "-q").exit_code == 0
         asks[name] = (tmp_path / name / "requests.csv").read_text()
-    assert run("plan", votes, "--budget", 30, "-o", tmp_path / "default", "-q").exit_code == 0
-    assert (tmp_path / "default" / "requests.csv").read_text() == asks["dawid-skene"]
     assert asks["dawid-skene"] != asks["one-coin"]
     members = tmp_path / "members.csv"
     members.write_text("worker,kind\nw0,machine\n", encoding="utf-8")

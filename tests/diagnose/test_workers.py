@@ -9,7 +9,7 @@ from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.diagnose.copying import find_copying_pairs
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import DataWarning, WisecrowdError
-from wisecrowd.evaluate.calibration import leave_one_out_posterior
+from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
 
 MADE = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, votes_per_task=4, random_state=3)
 

@@ -5,7 +5,7 @@ import pytest
 
 from wisecrowd import Crowd, DawidSkene, simulate_crowd
 from wisecrowd.em import label_support
-from wisecrowd.em.label_support import SupportModel, VoteModel, mix_with_votes, sum_posterior, temper_to_confidence
+from wisecrowd.em.label_support import SupportModel, VoteModel, calibrate_class_probs, mix_with_votes, sum_posterior
 
 
 @pytest.fixture
@@ -93,18 +93,20 @@ def test_new_workers_and_classes_get_typical_parameters(crowd: Crowd) -> None:
     assert model.add_classes(3) is model
 
 
-def test_tempered_probabilities_have_the_confidence_and_keep_the_order() -> None:
+def test_calibrated_class_probabilities_have_the_confidence_and_keep_the_order() -> None:
     rng = np.random.default_rng(0)
     log_probs = np.log(rng.dirichlet(np.full(4, 0.3), size=50))
     label = log_probs.argmax(axis=1)
     confidence = rng.uniform(0.3, 0.99, size=50)
-    table = temper_to_confidence(log_probs, label, confidence)
+    table = calibrate_class_probs(log_probs, label, confidence)
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     np.testing.assert_allclose(table[np.arange(50), label], confidence, rtol=1e-6)
     np.testing.assert_array_equal(np.argsort(table, axis=1)[:, :3], np.argsort(log_probs, axis=1)[:, :3])
 
 
-def test_tempering_raises_a_label_that_is_not_the_most_probable_class() -> None:
-    table = temper_to_confidence(np.log([[0.2, 0.7, 0.1]]), np.array([0]), np.array([0.6]))
+def test_calibrating_raises_a_label_that_is_not_the_most_probable_class() -> None:
+    table = calibrate_class_probs(np.log([[0.2, 0.7, 0.1]]), np.array([0]), np.array([0.6]))
     assert table[0, 0] == pytest.approx(0.6)
-    np.testing.assert_array_equal(temper_to_confidence(np.zeros((2, 1)), np.zeros(2, int), np.ones(2)), np.ones((2, 1)))
+    np.testing.assert_array_equal(
+        calibrate_class_probs(np.zeros((2, 1)), np.zeros(2, int), np.ones(2)), np.ones((2, 1))
+    )

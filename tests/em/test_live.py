@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.em.live import LIVE_METHODS, FitSnapshot, LiveModel, PosteriorTempering
+from wisecrowd.em.live import LIVE_METHODS, FitConfidence, FitSnapshot, LiveModel
 from wisecrowd.errors import UsageError
+from wisecrowd.evaluate.confidence import compute_calibrated_posterior, estimate_confidence
 
 K = 3
 
@@ -122,27 +123,71 @@ def test_classes_may_come_later() -> None:
     np.testing.assert_allclose(live.posterior.sum(axis=1), 1)
 
 
-def test_belief_is_that_of_a_plan(votes: Any) -> None:
-    from wisecrowd.diagnose.workers import WorkerDiagnosis
-    from wisecrowd.plan.belief import compute_belief
-
-    batch = crowd_of(votes)
-    fitted = wc.DawidSkene().fit(batch)
-    people = WorkerDiagnosis(batch, fitted)
-    belief, exponent = compute_belief(people)
-    doubt = PosteriorTempering(
-        prior=fitted.posterior_[batch.votes_per_task > 0].mean(axis=0), confusion=people.confusion,
-        strength=people.prior_strength, exponent=exponent, tally=people.tally,
+def fit_with_confidence(crowd: wc.Crowd, gold: Any = None) -> tuple[FitSnapshot, Any]:
+    """A snapshot of the default method with the confidence that `aggregate` writes."""
+    fitted = wc.ModelAverage().fit(crowd, truth=gold)
+    estimate = estimate_confidence(fitted, crowd, truth=gold)
+    assert estimate.counted_votes is not None
+    confidence = FitConfidence(
+        calibrated_posterior=compute_calibrated_posterior(estimate, fitted, crowd), confidence=estimate.confidence,
+        score=estimate.score, counted_votes=estimate.counted_votes, calibration=estimate.calibration,
     )  # fmt: skip
-    live = LiveModel(wc.DawidSkene(), n_classes=K)
-    live.load_snapshot(FitSnapshot.from_fit(fitted, batch, doubt, belief))
-    np.testing.assert_array_equal(live.tempered_posterior, belief)
+    return FitSnapshot.from_fit(fitted, crowd, confidence), estimate
+
+
+@pytest.mark.parametrize("gold", [None, {3: 1, 60: 0, 61: 2}])
+def test_confidence_of_votes_in_the_fit_is_that_of_the_fit(votes: Any, gold: Any) -> None:
+    snapshot, estimate = fit_with_confidence(crowd_of(votes), gold)
+    live = LiveModel(wc.ModelAverage(), n_classes=K)
+    if gold:
+        live.set_gold(gold)
+    live.load_snapshot(snapshot)
+    assert live.confidence is not None
+    assert live.score is not None
+    np.testing.assert_array_equal(live.confidence, estimate.confidence)
     live.update_votes({task: live.votes_on(task) for task in range(120)})  # the same votes again, inferred here
-    np.testing.assert_allclose(live.tempered_posterior, belief, atol=1e-9)
-    np.testing.assert_allclose(live.confusion_of(4), people.confusion_of([4])[0], atol=1e-12)
-    np.testing.assert_allclose(live.confusion_of(1000), people.confusion, atol=1e-12)
-    live.update_votes({0: {1000: 2, 1001: 2}})  # strangers, and a class for each
-    assert live.tempered_posterior[0].argmax() == 2
+    labels = live.posterior.argmax(axis=1)
+    same_label = labels == estimate.label
+    assert same_label.mean() > 0.9
+    np.testing.assert_allclose(live.confidence[same_label], estimate.confidence[same_label], atol=1e-5)
+    np.testing.assert_allclose(live.score[same_label], estimate.score[same_label], atol=1e-4)
+    calibrated = live.calibrated_posterior
+    np.testing.assert_allclose(calibrated.sum(axis=1), 1)
+    np.testing.assert_allclose(calibrated[np.arange(120), labels], np.maximum(live.confidence, 1 / K))
+
+
+def test_confidence_of_later_votes_is_near_that_of_a_fit(votes: Any) -> None:
+    snapshot, _ = fit_with_confidence(crowd_of(votes[:400]))
+    live = LiveModel(wc.ModelAverage(), n_classes=K)
+    live.load_snapshot(snapshot)
+    assert live.confidence is not None
+    before = live.confidence.copy()
+    live.update_votes(standing(live, votes[400:]))
+    _, estimate = fit_with_confidence(crowd_of(votes))
+    same_label = live.posterior.argmax(axis=1) == estimate.label
+    changed = np.isin(np.arange(120), [task for task, _, _ in votes[400:]]) & same_label
+    gap = np.abs(live.confidence - estimate.confidence)
+    assert gap[changed].mean() < 0.04
+    assert gap[changed].mean() < 0.5 * np.abs(before - estimate.confidence)[changed].mean()
+
+
+def test_confidence_of_strangers_new_classes_and_tasks(votes: Any) -> None:
+    snapshot, _ = fit_with_confidence(crowd_of(votes))
+    live = LiveModel(wc.ModelAverage(), n_classes=K)
+    live.load_snapshot(snapshot)
+    live.update_votes({0: {1000: 2, 1001: 2}, 130: {1000: 4, 3: 4}, 131: {}})
+    assert live.calibrated_posterior.shape == (132, 5)
+    assert live.calibrated_posterior[[0, 130]].argmax(axis=1).tolist() == [2, 4]
+    assert live.confidence is not None
+    assert live.confidence.shape == (132,)
+    assert live.confidence[131] == live.posterior[131].max()
+    np.testing.assert_allclose(live.calibrated_posterior.sum(axis=1), 1)
+    live.set_gold({0: 1})
+    assert live.confidence[0] == live.calibrated_posterior[0, 1] == 1
+    stranger = live.confusion_of(2000)
+    assert stranger.shape == (5, 5)
+    np.testing.assert_allclose(stranger.sum(axis=1), 1)
+    assert stranger[:3].argmax(axis=1).tolist() == [0, 1, 2]
 
 
 def test_methods_that_tie_workers_are_refused() -> None:
@@ -175,10 +220,11 @@ def test_tables_of_a_fit_are_not_held_twice() -> None:
     model.load_snapshot(snapshot)
     assert model.posterior.shape == (30, 3)
     assert model.snapshot.posterior.shape == model.snapshot.tally.shape == (0, 3)
-    assert model.tempered_posterior.base is model.posterior.base
+    assert model.confidence is None
+    assert model.calibrated_posterior.base is model.posterior.base
     model.add_classes(5)
     model.add_tasks(40)
-    assert model.tempered_posterior.shape == model.posterior.shape == (40, 5)
+    assert model.calibrated_posterior.shape == model.posterior.shape == (40, 5)
     np.testing.assert_allclose(model.posterior.sum(axis=1), 1)
 
 

@@ -8,8 +8,8 @@ import pytest
 from wisecrowd import DawidSkene, OneCoin, simulate_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.evaluate.calibration import leave_one_out_posterior
 from wisecrowd.evaluate.intervals import prevalence_intervals, worker_intervals
+from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
 
 SIZES = {"small": (100, 10, 3, 5), "middle": (300, 20, 3, 4), "large": (1000, 40, 4, 5)}
 

@@ -16,7 +16,7 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.plan import acquisition
 from wisecrowd.plan.acquisition import plan_votes
-from wisecrowd.plan.belief import compute_belief
+from wisecrowd.plan.assessment import assess_crowd
 from wisecrowd.plan.stopping import find_finished_tasks
 from wisecrowd.simulate import Simulation
 
@@ -26,15 +26,15 @@ SOME = simulate_crowd(
 FITTED = DawidSkene().fit(SOME.crowd)
 
 
-def entropy(belief: np.ndarray) -> float:
-    return -sum(float(p * np.log(p)) for p in belief if p > 0)
+def entropy(posterior: np.ndarray) -> float:
+    return -sum(float(p * np.log(p)) for p in posterior if p > 0)
 
 
-def brute_gain(belief: np.ndarray, matrix: np.ndarray) -> float:
+def brute_gain(posterior: np.ndarray, matrix: np.ndarray) -> float:
     """H(q) − Σ_l P(l) H(q | l), term by term."""
-    gain = entropy(belief)
-    for label in range(len(belief)):
-        joint = belief * matrix[:, label]
+    gain = entropy(posterior)
+    for label in range(len(posterior)):
+        joint = posterior * matrix[:, label]
         if joint.sum() > 0:
             gain -= joint.sum() * entropy(joint / joint.sum())
     return gain
@@ -59,13 +59,13 @@ def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
     """Every pair, by brute force; then every pair again, given the first answer in each of its ways."""
     crowd = SOME.crowd[:15]
     people = WorkerDiagnosis(crowd)
-    belief, _ = compute_belief(people)
+    posterior = assess_crowd(crowd, people.fitted).posterior
     confusion = people.confusion_of(np.arange(crowd.n_workers))
     found = plan_votes(crowd, 40, target=1.0, model=people.fitted)
     voted = as_pairs(crowd.to_frame())
     spammers = set(found.excluded_workers)
     drops = {
-        (crowd.tasks[i], crowd.workers[r]): brute_gain(belief[i], confusion[r])  # type: ignore[index]
+        (crowd.tasks[i], crowd.workers[r]): brute_gain(posterior[i], confusion[r])  # type: ignore[index]
         for i in range(crowd.n_tasks)
         for r in range(crowd.n_workers)
     }
@@ -73,11 +73,11 @@ def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
     first = found.requests.iloc[0]
     assert first["gain"] == pytest.approx(max(free.values()))
     assert free[first["task"], first["worker"]] == pytest.approx(max(free.values()))
-    assert first["confidence"] == pytest.approx(belief[crowd.tasks.get_loc(first["task"])].max())
+    assert first["confidence"] == pytest.approx(posterior[crowd.tasks.get_loc(first["task"])].max())
     twice = found.requests[found.requests["task"].duplicated()].iloc[0]
     before = found.requests[found.requests["task"] == twice["task"]].iloc[0]
     assert crowd.workers is not None
-    q = belief[crowd.tasks.get_loc(twice["task"])]
+    q = posterior[crowd.tasks.get_loc(twice["task"])]
     one, two = (confusion[crowd.workers.get_loc(ask["worker"])] for ask in (before, twice))
     joint = q[:, None] * one
     wanted = sum(joint[:, said].sum() * brute_gain(joint[:, said] / joint[:, said].sum(), two) for said in range(3))
@@ -181,8 +181,8 @@ def test_tasks_without_votes_are_asked_about() -> None:
     crowd = Crowd.from_frame(known.to_frame(), tasks=[*known.tasks, "new", "newer"], classes=known.classes)
     found = plan_votes(crowd, 8, per_task=4)
     assert {"new", "newer"} <= set(found.requests["task"])
-    belief, _ = compute_belief(WorkerDiagnosis(crowd))
-    assert belief[-1] == pytest.approx(belief[-2])
+    posterior = assess_crowd(crowd).posterior
+    assert posterior[-1] == pytest.approx(posterior[-2])
     assert not find_finished_tasks(crowd, 0.3)[["new", "newer"]].any()
 
 

@@ -282,7 +282,7 @@ def test_stored_votes_can_be_listed(service: Any) -> None:
     assert rest["next"] is None
 
 
-def test_confidence_is_null_before_a_calibration(service: Any, votes: Any) -> None:
+def test_confidence_is_null_before_the_first_fit(service: Any, votes: Any) -> None:
     service.post("/votes", {"task": "t1", "worker": "ann", "label": "good", "question": "young"})
     service.post("/tasks", {"tasks": ["t2"], "question": "young"})
     one, none = service.get("/consensus", question="young")["tasks"]

@@ -131,7 +131,7 @@ def test_changed_share_of_a_fit(database: str) -> None:
         assert question.changed_share == (before != question.live.posterior.argmax(axis=1)).mean()
         assert question.calibration is not None
         assert question.fit_calibration is question.calibration
-        assert question.live.snapshot.tempering is not None
+        assert question.live.confidence is not None
     coordinator.close()
 
 

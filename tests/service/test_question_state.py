@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sqlalchemy", reason="the extra serve is not installed")
 from wisecrowd import Crowd, DawidSkene
-from wisecrowd.em.live import FitSnapshot
+from wisecrowd.em.live import FitConfidence, FitSnapshot
 from wisecrowd.errors import InputError
+from wisecrowd.evaluate.confidence import compute_calibrated_posterior, estimate_confidence
 from wisecrowd.service import question_state
 from wisecrowd.service.database import QuestionVocabulary
 from wisecrowd.service.question_state import (
+    ACCURACY_SECONDS,
     IDLE_FIT_SECONDS,
     PAUSE_FACTOR,
     RETRY_SECONDS,
@@ -22,6 +25,7 @@ from wisecrowd.service.question_state import (
 )
 from wisecrowd.service.refits import Calibration, Refit
 
+NO_OUTCOMES = pd.DataFrame({"score": [], "label": [], "right": []})
 ROWS = [("t0", "ann", "x"), ("t0", "bob", "x"), ("t1", "ann", "y"), ("t1", "bob", "x"), ("t2", "ann", "y")]
 
 
@@ -54,8 +58,16 @@ def fit(state: QuestionState) -> Refit:
         task, worker, label, tasks=range(state.n_tasks), workers=range(state.n_workers), classes=range(state.n_classes)
     )
     fitted = DawidSkene().fit(crowd)
-    snapshot = FitSnapshot.from_fit(fitted, crowd)
-    return Refit(snapshot=snapshot, seconds=0.5, n_votes=crowd.n_votes, n_iter=3, converged=True)
+    estimate = estimate_confidence(fitted, crowd)
+    assert estimate.counted_votes is not None
+    confidence = FitConfidence(
+        calibrated_posterior=compute_calibrated_posterior(estimate, fitted, crowd), confidence=estimate.confidence,
+        score=estimate.score, counted_votes=estimate.counted_votes, calibration=estimate.calibration,
+    )  # fmt: skip
+    return Refit(
+        snapshot=FitSnapshot.from_fit(fitted, crowd, confidence), seconds=0.5, n_votes=crowd.n_votes, n_iter=3,
+        converged=True, crowd_calibration=estimate.calibration,
+    )  # fmt: skip
 
 
 class TestTimer:
@@ -146,8 +158,25 @@ class TestAnswers:
         assert answers["t0"]["label"] == "x"
         assert answers["t3"]["label"] is None
         assert answers["t3"]["probability"] is None
-        assert answers["t0"]["confidence"] is None, "there is no calibration"
+        assert answers["t0"]["confidence"] is None, "there is no fit"
         assert [answers[f"t{n}"]["n_votes"] for n in range(4)] == [2, 2, 1, 0]
+
+    def test_confidence_and_expected_accuracy_come_with_the_first_fit(self, now: list[float]) -> None:
+        state = make()
+        assert state.describe()["expected_accuracy"] is None
+        state.start_fit()
+        state.finish_fit(fit(state))
+        assert state.live.confidence is not None
+        assert state.describe_task(0)["confidence"] == pytest.approx(state.live.confidence[0], abs=1e-6)
+        first = state.describe()["expected_accuracy"]
+        assert (first["tasks"], first["gold_tasks"]) == (3, 0)
+        assert first["accuracy"] == pytest.approx(state.live.confidence.mean(), abs=1e-3)
+        assert 0 < first["low"] < first["accuracy"] < first["high"] <= 1
+        state.update_votes({}, {1: 1, 2: 1}, 1)
+        assert state.describe()["expected_accuracy"] == first, "as of a moment ago"
+        now[0] += ACCURACY_SECONDS + 0.1
+        later = state.describe()["expected_accuracy"]
+        assert later["accuracy"] == pytest.approx((2 + state.live.confidence[0]) / 3, abs=1e-3)
 
     def test_gold_is_certain_and_finished(self) -> None:
         state = make()
@@ -209,7 +238,7 @@ class TestSuggestions:
     def test_spammers_are_not_asked(self) -> None:
         state = make()
         kinds = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-        state.finish_calibration(Calibration(exponent=1.0, worker_kinds=kinds, n_votes=5))
+        state.finish_calibration(Calibration(outcomes=NO_OUTCOMES, worker_kinds=kinds, n_votes=5))
         tasks, reason = state.suggest_tasks(state.worker_code("bob"), 5)
         assert tasks == []
         assert "independent of the truth" in reason
@@ -221,13 +250,13 @@ class TestSuggestions:
         state = make()
         now[0] += 10
         suggested, _ = state.suggest_tasks(None, 5)
-        certainty = state.live.tempered_posterior.max(axis=1)
+        certainty = state.live.calibrated_posterior.max(axis=1)
         assert {state.task_code(task["task"]) for task in suggested} == set(np.argsort(certainty)[:2].tolist())
 
 
 def test_nothing_is_lost_if_a_calibration_fails() -> None:
     state = make()
-    calibration = Calibration(exponent=0.5, worker_kinds=np.ones((2, 3)) / 3, n_votes=5)
+    calibration = Calibration(outcomes=NO_OUTCOMES, worker_kinds=np.ones((2, 3)) / 3, n_votes=5)
     state.finish_calibration(calibration)
     state.finish_calibration(None)
     assert state.calibration is calibration

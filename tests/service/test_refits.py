@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sqlalchemy", reason="the extra serve is not installed")
-from wisecrowd import Crowd, DawidSkene
+from wisecrowd import Crowd, DawidSkene, ModelAverage, estimate_confidence
 from wisecrowd.service import refits
 from wisecrowd.service.database import RecordColumns
 from wisecrowd.service.events import Upsert, VoteRecord, build_source
@@ -60,7 +61,11 @@ class TestRefit:
         words = store.vocabularies["mood"]
         expected = DawidSkene().fit(crowd).proba_.loc[words.tasks.names, words.classes.names]
         np.testing.assert_allclose(fit.snapshot.posterior, expected, atol=1e-6)
-        assert fit.snapshot.tempering is None
+        estimate = estimate_confidence(DawidSkene().fit(crowd), crowd)
+        confidence = pd.Series(estimate.confidence, index=crowd.tasks)[words.tasks.names]
+        assert fit.snapshot.confidence is not None
+        np.testing.assert_allclose(fit.snapshot.confidence.confidence, confidence, atol=1e-6)
+        assert fit.crowd_calibration.n_gold == 0
 
     def test_a_second_fit_reads_what_is_new(self, store: Store, database: str, votes: Any) -> None:
         add(store, rows_of(votes[:100]))
@@ -83,18 +88,37 @@ class TestRefit:
         add(store, [("t1", None, "x")])
         assert refit_question(database, 0, DawidSkene()) is None
 
-    def test_a_calibration_tempers_the_posterior(self, store: Store, database: str, votes: Any) -> None:
-        add(store, rows_of(votes))
-        methods = DawidSkene()
-        calibration = calibrate_question(database, 0, methods)
+    def test_after_a_calibration_confidence_and_accuracy_are_those_of_aggregate(
+        self, store: Store, database: str, votes: Any, simulated: Any
+    ) -> None:
+        gold = {str(task): str(label) for task, label in simulated.truth[:12].items()}
+        add(store, [*rows_of(votes), *((task, None, label) for task, label in gold.items())])
+        calibration = calibrate_question(database, 0, ModelAverage())
         assert calibration is not None
-        assert calibration.n_votes == len(votes)
-        assert 0 < calibration.exponent <= 1
+        assert (calibration.n_votes, len(calibration.outcomes)) == (len(votes), 12)
         np.testing.assert_allclose(calibration.worker_kinds.sum(axis=1), 1)
-        fit = refit_question(database, 0, methods, calibration)
+        fit = refit_question(database, 0, ModelAverage(), calibration)
+        without = refit_question(database, 0, ModelAverage())
         assert fit is not None
-        assert fit.snapshot.tempering is not None
-        assert fit.snapshot.tempering.exponent == pytest.approx(calibration.exponent)
+        assert without is not None
+        assert fit.snapshot.confidence is not None
+        assert without.snapshot.confidence is not None
+        crowd, read_gold = read_named_crowd(database, "mood")
+        assert read_gold == gold
+        words = store.vocabularies["mood"]
+        # The parts of the gold tasks are drawn at random, so the tasks must have the order of the service.
+        crowd = Crowd.from_codes(
+            *(np.array([registry.codes[name] for name in names[codes]]) for registry, names, codes in zip(
+                words.kinds, (crowd.tasks, crowd.workers, crowd.classes), (crowd.task, crowd.worker, crowd.label),
+                strict=True,
+            )),
+            **{kind: registry.names for kind, registry in zip(("tasks", "workers", "classes"), words.kinds, strict=True)},
+        )  # fmt: skip
+        fitted = ModelAverage().fit(crowd, truth=gold)
+        estimate = estimate_confidence(fitted, crowd, truth=gold)
+        np.testing.assert_allclose(fit.snapshot.confidence.confidence, estimate.confidence, atol=1e-9)
+        np.testing.assert_allclose(fit.crowd_calibration.weights, estimate.calibration.weights, atol=1e-9)
+        assert np.abs(without.snapshot.confidence.confidence - estimate.confidence).max() > 0.001
 
 
 @pytest.mark.parametrize(
@@ -106,8 +130,21 @@ class TestRefit:
     ],
     ids=["few votes", "one vote per task", "one class"],
 )
-def test_what_cannot_be_calibrated(store: Store, database: str, rows: list[tuple[str, str, str]]) -> None:
+def test_workers_whose_votes_cannot_be_compared_have_no_kind(
+    store: Store, database: str, rows: list[tuple[str, str, str]]
+) -> None:
     add(store, rows)  # type: ignore[arg-type]
+    calibration = calibrate_question(database, 0, DawidSkene())
+    assert calibration is not None
+    assert calibration.worker_kinds.shape == (0, 3)
+    fit = refit_question(database, 0, DawidSkene(), calibration)
+    assert fit is not None
+    assert fit.snapshot.confidence is not None
+    assert np.isfinite(fit.snapshot.confidence.calibrated_posterior).all()
+
+
+def test_no_votes_are_no_calibration(store: Store, database: str) -> None:
+    add(store, [("t1", None, "x")])
     assert calibrate_question(database, 0, DawidSkene()) is None
 
 

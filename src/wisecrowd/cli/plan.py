@@ -45,9 +45,7 @@ def plan(
     ] = None,
     members: members_file.MembersFile = None,
     method: fitting.Model = None,
-    target: Annotated[
-        float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")
-    ] = 0.95,
+    target: Annotated[float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")] = 0.9,
     per_task: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of new votes per task.")] = 2,
     per_worker: Annotated[
         int | None,

@@ -53,9 +53,7 @@ def serve(
         ),
     ] = None,
     max_unpacked: MaxUnpacked = None,  # noqa: ARG001  # it applies while the command runs
-    target: Annotated[
-        float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")
-    ] = 0.95,
+    target: Annotated[float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")] = 0.9,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -115,7 +113,7 @@ def serve(
     from wisecrowd.errors import UsageError
 
     if not 0 < target <= 1:
-        raise UsageError(f"--target must be a probability above 0, such as 0.95; got {target}")
+        raise UsageError(f"--target must be a probability above 0, such as 0.9; got {target}")
     if not _is_loopback(host) and not insecure:
         raise UsageError(
             f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy "

@@ -23,7 +23,7 @@ from wisecrowd.diagnose.worker_pairs import (
 )
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import ignore_fit_warnings
-from wisecrowd.evaluate.calibration import RemovedVotes
+from wisecrowd.evaluate.leave_one_out import RemovedVotes
 from wisecrowd.utils.deduplication import MIN_ROWS_TO_MERGE, merge_equal_rows
 
 #: Largest total of votes times classes over all refits, which bounds the running time.
@@ -238,7 +238,7 @@ def exclude_copied_votes(
     Examples
     --------
     >>> from wisecrowd import DawidSkene
-    >>> from wisecrowd.evaluate.calibration import leave_one_out_posterior
+    >>> from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
     >>> crowd = Crowd.from_triples([(0, "ann", 0), (0, "bob", 1), (0, "cy", 1), (1, "ann", 0), (1, "bob", 1), (1, "cy", 0)])
     >>> model = DawidSkene().fit(crowd)
     >>> pair = pd.DataFrame({"first": ["bob"], "second": ["cy"]})

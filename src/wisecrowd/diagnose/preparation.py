@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.evaluate.calibration import RemovedVotes, leave_one_out_posterior
 from wisecrowd.evaluate.inputs import require_categorical_crowd
+from wisecrowd.evaluate.leave_one_out import RemovedVotes, leave_one_out_posterior
 
 #: Share of one label among a spammer's votes from which the spammer counts as a single-label voter.
 SINGLE_LABEL_SHARE = 0.9

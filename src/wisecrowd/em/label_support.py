@@ -40,10 +40,12 @@ SPREAD_RANGE = (1e-4, 0.9)
 NEW_CLASS_PRIOR = 1e-6
 #: Smallest advantage over chance, and smallest error rate, in the weight of a vote.
 MIN_ADVANTAGE = MIN_ERROR = 0.02
-#: Smallest lead of a label over the next class, and largest power, when probabilities are flattened.
+#: Smallest lead of a label over the next class, and largest power, when class probabilities are calibrated.
 MIN_LEAD, MAX_POWER = 0.05, 1e3
-#: Number of bisection steps for the power.
-POWER_STEPS = 60
+#: Smallest log-probability of a class relative to the label.
+MIN_GAP = -1e4
+#: Largest number of Newton steps for the power, and the relative size of the last step.
+MAX_POWER_STEPS, POWER_TOLERANCE = 60, 1e-9
 #: Number of pseudo-votes with the mean accuracy in the agreement on a task.
 AGREEMENT_PSEUDO_VOTES = 2.0
 #: Range of the agreement before the logit.
@@ -290,8 +292,7 @@ class VoteModel:
         -------
         ndarray of shape (n_tasks, n_classes)
         """
-        inferred = np.concatenate([_softmax(self._class_log_probs(block)) for block in _iter_blocks(crowd, posterior)])
-        return apply_gold(inferred, gold)
+        return apply_gold(_softmax(self.class_log_probs(crowd, posterior)), gold)
 
     def measure(self, crowd: Crowd, posterior: NDArray[Any], label: Codes, *, by_votes: bool = False) -> LabelSupport:
         """Measure the support of labels.
@@ -342,6 +343,44 @@ class VoteModel:
             label, _compute_log_odds(log_probs, label), self._agreement(block, label), block.count
         ), log_probs
 
+    def class_log_probs(self, crowd: Crowd, posterior: NDArray[Any]) -> Array:
+        """Compute the log-probability of the classes of tasks by their votes, with parameters from all other tasks.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes, all or those on some tasks.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior that the votes on these tasks entered the tally with.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+            Log-probabilities, not normalised.
+        """
+        return np.concatenate([self._class_log_probs(block) for block in _iter_blocks(crowd, posterior)])
+
+    def label_probs(self, worker: Codes, label: Codes, pair: Codes, own: Array | float = 0.0) -> Array:
+        """Compute P(label given class) of votes, shrunk towards the confusion matrix of the crowd.
+
+        Parameters
+        ----------
+        worker, label : ndarray of int of shape (n_votes,)
+            Worker and label of each vote.
+        pair : ndarray of int of shape (n_votes,)
+            Row of the tally; −1 for a pair that it does not have.
+        own : ndarray of shape (n_votes, n_classes) or float, default=0.0
+            Share of each vote in the tally, which is subtracted.
+
+        Returns
+        -------
+        ndarray of shape (n_votes, n_classes)
+        """
+        confusion, strength = self.crowd_prior
+        label_probs = np.maximum(_take_rows(self.tally, pair) - own, 0.0) + strength * confusion.T[label]
+        label_probs /= np.maximum(_take_rows(self.total, worker) - own, 0.0) + strength
+        return label_probs
+
     def _agreement(self, block: TaskVotes, label: Codes) -> Array:
         """Return the logit of the shrunk share of votes for the labels, by weight of the workers."""
         weight = self.vote_weight[block.worker] * block.weight
@@ -364,9 +403,7 @@ class VoteModel:
         own = block.posterior[block.position] * block.weight[:, None]
         if block.is_counted is not None:
             own[~block.is_counted] = 0.0
-        confusion, strength = self.crowd_prior
-        label_probs = np.maximum(_take_rows(self.tally, block.pair) - own, 0.0) + strength * confusion.T[block.label]
-        label_probs /= np.maximum(_take_rows(self.total, block.worker) - own, 0.0) + strength
+        label_probs = self.label_probs(block.worker, block.label, block.pair, own)
         label_log_probs = np.log(np.maximum(label_probs, MIN_LABEL_PROB))
         log_probs = np.tile(np.log(np.maximum(self.class_prior, 1e-300)), (len(block.count), 1))
         has_votes = np.flatnonzero(block.count)
@@ -374,6 +411,31 @@ class VoteModel:
             starts = (np.cumsum(block.count) - block.count)[has_votes]
             log_probs[has_votes] += np.add.reduceat(label_log_probs * block.weight[:, None], starts, axis=0)
         return log_probs
+
+
+class CountedVotes(NamedTuple):
+    """Model of the votes, with the posterior that it was estimated from.
+
+    Both are needed to measure the support of a label: the tally of a worker contains the votes on the task itself, which are
+    subtracted.
+
+    Attributes
+    ----------
+    model : VoteModel
+        Model of the votes.
+    posterior : ndarray of shape (n_tasks, n_classes)
+        Posterior with which the votes entered its tally.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(9) for worker in "abc"])
+    >>> model, posterior = SupportModel.fit(crowd, crowd.vote_counts / 3)
+    >>> CountedVotes(model.second, posterior).posterior.shape
+    (9, 2)
+    """
+
+    model: VoteModel
+    posterior: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,8 +531,8 @@ def mix_with_votes(crowd: Crowd, posterior: NDArray[Any], gold: Codes | None = N
     return apply_gold(mixed, gold)
 
 
-def temper_to_confidence(class_log_probs: Array, label: Codes, confidence: Array) -> Array:
-    """Flatten class probabilities so that the probability of each label is its confidence.
+def calibrate_class_probs(class_log_probs: Array, label: Codes, confidence: Array) -> Array:
+    """Flatten or sharpen class probabilities so that the probability of each label is its confidence.
 
     The probabilities of a task are raised to the power that gives its label the confidence. A label that is not the most
     probable class is first raised just above it.
@@ -490,30 +552,43 @@ def temper_to_confidence(class_log_probs: Array, label: Codes, confidence: Array
 
     Examples
     --------
-    >>> temper_to_confidence(np.log([[0.9, 0.06, 0.04]]), np.array([0]), np.array([0.6])).round(3).tolist()
+    >>> calibrate_class_probs(np.log([[0.9, 0.06, 0.04]]), np.array([0]), np.array([0.6])).round(3).tolist()
     [[0.6, 0.215, 0.185]]
     """
     rows, n_classes = np.arange(len(label)), class_log_probs.shape[1]
-    if n_classes == 1:
+    if n_classes == 1 or not len(label):
         return np.ones_like(class_log_probs)
-    gap = class_log_probs - class_log_probs.max(axis=1, keepdims=True)
+    gap = class_log_probs.copy()  # log-probability of the other classes relative to the label
     gap[rows, label] = -np.inf
-    gap -= gap.max(axis=1, keepdims=True)
-    lead = class_log_probs[rows, label] - np.where(
-        np.arange(n_classes) == label[:, None], -np.inf, class_log_probs
-    ).max(axis=1)
-    gap -= np.maximum(lead, MIN_LEAD)[:, None]  # log-probability of the other classes relative to the label
+    best_other = gap.max(axis=1)
+    gap -= (best_other + np.maximum(class_log_probs[rows, label] - best_other, MIN_LEAD))[:, None]
+    gap = np.maximum(gap, MIN_GAP)  # a power of zero times minus infinity would not be a number
     target = np.clip(confidence, (1 + 1e-9) / n_classes, 1 - 1e-12)
-    low, high = np.zeros(len(label)), np.full(len(label), MAX_POWER)
-    for _ in range(POWER_STEPS):
-        power = (low + high) / 2
-        is_sure = 1 / (1 + np.exp(power[:, None] * gap).sum(axis=1)) > target
-        low, high = np.where(is_sure, low, power), np.where(is_sure, power, high)
-    others = np.exp(((low + high) / 2)[:, None] * gap)
-    # The bisection ends with an error that this removes: the other classes share exactly the rest.
+    power = _solve_power(gap, label, np.log((1 - target) / target))
+    others = np.exp(power[:, None] * gap)
+    others[rows, label] = 0.0
+    # The other classes share exactly the rest.
     others *= ((1 - target) / np.maximum(others.sum(axis=1), 1e-300))[:, None]
     others[rows, label] = target
     return others
+
+
+def _solve_power(gap: Array, label: Codes, log_odds: Array) -> Array:
+    """Return the power for which the other classes together have some log-odds against the label, by Newton's method.
+
+    The log-odds are a convex and decreasing function of the power, so the steps from zero never pass the solution.
+    """
+    rows, power = np.arange(len(label)), np.zeros(len(label))
+    for _ in range(MAX_POWER_STEPS):
+        weight = np.exp(power[:, None] * gap)
+        weight[rows, label] = 0.0
+        total = np.maximum(weight.sum(axis=1), 1e-300)
+        slope = np.minimum((weight * gap).sum(axis=1) / total, -1e-12)
+        step = (log_odds - np.log(total)) / slope
+        power = np.clip(power + step, 0.0, MAX_POWER)
+        if np.abs(step).max() <= POWER_TOLERANCE * (1.0 + power.max()):
+            break
+    return power
 
 
 def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[TaskVotes]:

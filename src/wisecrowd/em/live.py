@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.incremental import LabelProbsEstimator, estimate_pair_label_probs
+from wisecrowd.em.label_support import CountedVotes, LabelSupport, TaskVotes, VoteModel, calibrate_class_probs
 from wisecrowd.em.vote_buffers import GrowableTable, VoteBatch
 from wisecrowd.errors import UsageError
 
@@ -35,41 +37,56 @@ LIVE_METHODS = "model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd
 _PLAIN_HOOKS = ("predictive_label_probs", "fold_to_classes", "_complete_statistics", "_e_step")
 #: Count of a class that appeared after the last fit; with a count of zero it could never win a task.
 NEW_CLASS_COUNT = 0.5
-#: Prior weight, in the tempered posterior, of a class that appeared after the last fit.
-NEW_CLASS_PRIOR = 1e-6
+#: Factor by which the tables of workers grow when a new worker votes, so that they are rarely copied.
+WORKER_GROWTH = 1.5
+
+
+class SupportCalibration(Protocol):
+    """Map from the support of labels to their confidence, such as `wisecrowd.evaluate.accuracy.CrowdCalibration`."""
+
+    def score(self, support: LabelSupport) -> Array:
+        """Compute the scores of labels."""
+
+    def confidence(self, scores: Array) -> Array:
+        """Compute the probability that labels with these scores are right."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PosteriorTempering:
-    """Parameters that lower the confidence of a posterior to what held-out votes support.
+class FitConfidence:
+    """Confidence of the labels of a fit, with the model that updates it when votes arrive.
 
     Attributes
     ----------
-    prior : ndarray of shape (n_classes,)
-        Class prior.
-    confusion : ndarray of shape (n_classes, n_classes)
-        Confusion matrix of the crowd, [true, given].
-    strength : float
-        Number of pseudo-votes of the crowd's matrix.
-    exponent : float
-        Power to which the posterior is raised.
-    tally : ndarray of shape (n_pairs, n_classes)
-        Expected counts by pair, from the *other* votes on each task.
+    calibrated_posterior : ndarray of shape (n_tasks, n_classes)
+        Class probabilities in which the probability of each label is its confidence.
+    confidence : ndarray of shape (n_tasks,)
+        Probability that each label is right.
+    score : ndarray of shape (n_tasks,)
+        Score of each label.
+    counted_votes : CountedVotes
+        Model of the votes of the fit.
+    calibration : SupportCalibration
+        Map from support to confidence.
 
     Examples
     --------
-    >>> tempering = PosteriorTempering(
-    ...     prior=np.full(2, 0.5), confusion=np.eye(2), strength=1.0, exponent=0.5, tally=np.zeros((0, 2))
-    ... )
-    >>> tempering.exponent
-    0.5
+    >>> from wisecrowd import DawidSkene, estimate_confidence, simulate_crowd
+    >>> from wisecrowd.evaluate.confidence import compute_calibrated_posterior
+    >>> crowd = simulate_crowd(n_tasks=50, n_workers=5, votes_per_task=3, random_state=0).crowd
+    >>> fitted = DawidSkene().fit(crowd)
+    >>> estimate = estimate_confidence(fitted, crowd)
+    >>> FitConfidence(
+    ...     calibrated_posterior=compute_calibrated_posterior(estimate, fitted, crowd), confidence=estimate.confidence,
+    ...     score=estimate.score, counted_votes=estimate.counted_votes, calibration=estimate.calibration,
+    ... ).confidence.shape
+    (50,)
     """
 
-    prior: Array
-    confusion: Array
-    strength: float
-    exponent: float
-    tally: Array
+    calibrated_posterior: Array
+    confidence: Array
+    score: Array
+    counted_votes: CountedVotes
+    calibration: SupportCalibration
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,10 +115,8 @@ class FitSnapshot:
         Method of the fit; by default the method of the live model.
     e_step_prior : ndarray of shape (n_columns,), optional
         Weights of the columns of the E-step in the fit.
-    tempering : PosteriorTempering, optional
-        Tempering found by held-out votes, if there were enough.
-    tempered_posterior : ndarray of shape (n_tasks, n_classes), optional
-        Tempered posterior.
+    confidence : FitConfidence, optional
+        Confidence of the labels.
 
     Examples
     --------
@@ -121,17 +136,10 @@ class FitSnapshot:
     n_workers: int
     method: ConfusionEM | None = None
     e_step_prior: Array | None = None
-    tempering: PosteriorTempering | None = None
-    tempered_posterior: Array | None = None
+    confidence: FitConfidence | None = None
 
     @classmethod
-    def from_fit(
-        cls,
-        method: ConfusionEM,
-        crowd: Crowd,
-        tempering: PosteriorTempering | None = None,
-        tempered_posterior: Array | None = None,
-    ) -> FitSnapshot:
+    def from_fit(cls, method: ConfusionEM, crowd: Crowd, confidence: FitConfidence | None = None) -> FitSnapshot:
         """Return the snapshot of a fitted method.
 
         Parameters
@@ -140,10 +148,8 @@ class FitSnapshot:
             Fitted method.
         crowd : Crowd
             Votes that it was fitted to.
-        tempering : PosteriorTempering, optional
-            Tempering of the posterior.
-        tempered_posterior : ndarray of shape (n_tasks, n_classes), optional
-            Tempered posterior.
+        confidence : FitConfidence, optional
+            Confidence of the labels.
 
         Returns
         -------
@@ -163,8 +169,7 @@ class FitSnapshot:
             n_workers=crowd.n_workers,
             method=method.clone_unfitted(),
             e_step_prior=np.asarray(method.e_step_prior_, dtype=np.float64),
-            tempering=tempering,
-            tempered_posterior=tempered_posterior,
+            confidence=confidence,
         )
 
     @classmethod
@@ -239,9 +244,19 @@ class LiveModel:
         return self._posterior.rows
 
     @property
-    def tempered_posterior(self) -> Array:
-        """Posterior with confidence that held-out votes support, (n_tasks, n_classes); before the first fit, the posterior."""
-        return self._tempered_posterior.rows
+    def calibrated_posterior(self) -> Array:
+        """Class probabilities with the confidence of each label, (n_tasks, n_classes); the posterior if there is none."""
+        return self._calibrated_posterior.rows
+
+    @property
+    def confidence(self) -> Array | None:
+        """Probability that the label of each task is right; None before a fit with a confidence."""
+        return None if self._confidence is None else self._confidence.rows[:, 0]
+
+    @property
+    def score(self) -> Array | None:
+        """Score of the label of each task; None before a fit with a confidence."""
+        return None if self._confidence is None else self._confidence.rows[:, 1]
 
     @property
     def n_votes(self) -> int:
@@ -309,12 +324,12 @@ class LiveModel:
             Confusion matrix [true, given].
         """
         label = np.arange(self.n_classes, dtype=np.int64)
-        if self.snapshot.tempering is None:
+        if self._vote_model is None:
             requested = worker * self.n_classes + label
             return np.asarray(self._estimate_label_probs(requested, self.method.predictive_label_probs).T)
-        label_probs = self._estimate_tempered_label_probs(
-            self.snapshot.tempering, np.full(self.n_classes, worker), label
-        )
+        workers = np.full(self.n_classes, worker)
+        model = self._get_vote_model(worker + 1)
+        label_probs = model.label_probs(workers, label, self._find_fit_rows(workers, label))
         return np.asarray(label_probs.T / label_probs.T.sum(axis=1, keepdims=True))
 
     # ------------------------------------------------------------------ changes
@@ -332,21 +347,13 @@ class LiveModel:
         # The growing tables below replace those of the fit, which would double the memory.
         fit_classes = snapshot.posterior.shape[1]
         no_rows = np.empty((0, fit_classes))
-        self.snapshot = replace(
-            snapshot,
-            posterior=no_rows,
-            tally=no_rows,
-            tempered_posterior=None if snapshot.tempered_posterior is None else no_rows,
-        )
+        self.snapshot = replace(snapshot, posterior=no_rows, tally=no_rows, confidence=None)
         if snapshot.method is not None:
             self._set_method(snapshot.method)
         counts = np.diff(snapshot.offset)
         self._changed: dict[int, Mapping[int, int]] = {}
         self._posterior, self._counts = GrowableTable(snapshot.posterior), GrowableTable(counts[:, None])
-        self._tempered_posterior = self._posterior  # one table where there is no tempering
-        if snapshot.tempering is not None or snapshot.tempered_posterior is not None:
-            tempered = snapshot.posterior if snapshot.tempered_posterior is None else snapshot.tempered_posterior
-            self._tempered_posterior = GrowableTable(tempered)
+        self._load_confidence(snapshot.confidence)
         self._tally = GrowableTable(snapshot.tally)
         self._pair_worker = GrowableTable(snapshot.pair_worker[:, None].astype(np.int64))
         self._pair_label = GrowableTable(snapshot.pair_label[:, None].astype(np.int64))
@@ -358,9 +365,6 @@ class LiveModel:
         has_tasks = len(counts) > 0
         self._class_counts = snapshot.posterior[counts > 0].sum(axis=0) if has_tasks else np.zeros(fit_classes)
         self._fit_pairs = snapshot.pair_worker.astype(np.int64) * fit_classes + snapshot.pair_label
-        if snapshot.tempering is not None:
-            self._tempering_total = np.zeros((snapshot.n_workers, len(snapshot.tempering.prior)))
-            np.add.at(self._tempering_total, snapshot.pair_worker, snapshot.tempering.tally)
         n_classes, self.n_classes = max(self.n_classes, fit_classes), fit_classes
         self.add_classes(n_classes)
         if later_votes:
@@ -377,7 +381,7 @@ class LiveModel:
         n_new = n_classes - self.n_classes
         if n_new <= 0:
             return
-        for table in {self._posterior, self._tempered_posterior, self._tally}:
+        for table in {self._posterior, self._calibrated_posterior, self._tally}:
             table.add_columns(n_new)
         self._crowd_tally = np.pad(self._crowd_tally, ((0, n_new), (0, n_new)))
         self._class_counts = np.pad(self._class_counts, (0, n_new))
@@ -395,8 +399,10 @@ class LiveModel:
         if n_new > 0:
             prior = self.method.fold_to_classes(self._estimate_prior())
             prior = np.repeat(prior[None] / prior.sum(), n_new, axis=0)
-            for table in {self._posterior, self._tempered_posterior}:
+            for table in {self._posterior, self._calibrated_posterior}:
                 table.append(prior)
+            if self._confidence is not None:
+                self._confidence.append(np.stack([prior.max(axis=1), np.zeros(n_new)], axis=1))
             self._counts.append(np.zeros((n_new, 1), dtype=np.int64))
 
     def set_gold(self, truth: Mapping[int, int | None]) -> None:
@@ -438,12 +444,25 @@ class LiveModel:
         self._add_to_tally(before, self._posterior.rows[tasks], -1.0)
         self._add_to_tally(after, posterior, 1.0)
         self._posterior.rows[tasks] = posterior
-        self._tempered_posterior.rows[tasks] = self._temper(tasks, after, posterior)
+        self._update_confidence(tasks, after, posterior)
         self._counts.rows[tasks, 0] = after.count
         self._n_votes += len(after.worker) - len(before.worker)
         self._changed.update((task, dict(labels)) for task, labels in votes.items())
 
     # ------------------------------------------------------------------ helpers
+
+    def _load_confidence(self, confidence: FitConfidence | None) -> None:
+        """Replace the confidence by that of a fit. Without one, the calibrated posterior is the posterior."""
+        self._calibrated_posterior = self._posterior
+        self._confidence: GrowableTable | None = None
+        self._vote_model: VoteModel | None = None
+        if confidence is None:
+            return
+        self._calibrated_posterior = GrowableTable(confidence.calibrated_posterior)
+        self._confidence = GrowableTable(np.stack([confidence.confidence, confidence.score], axis=1))
+        self._vote_model, counted_posterior = confidence.counted_votes
+        self._counted_posterior = np.asarray(counted_posterior, dtype=np.float32)  # half of the memory, 7 digits
+        self._calibration = confidence.calibration
 
     def _set_method(self, method: ConfusionEM) -> None:
         """Adopt a method, or raise an error if it has more than a confusion matrix per worker."""
@@ -540,27 +559,51 @@ class LiveModel:
         )
         return np.asarray(label_probs[inverse])
 
-    def _temper(self, tasks: Codes, batch: VoteBatch, posterior: Array) -> Array:
-        """Return the tempered posterior of some tasks."""
-        tempering = self.snapshot.tempering
-        if tempering is None:
-            return posterior
-        n_new = self.n_classes - len(tempering.prior)
-        prior = np.pad(tempering.prior, (0, n_new), constant_values=NEW_CLASS_PRIOR)
-        label_probs = self._estimate_tempered_label_probs(tempering, batch.worker, batch.label)
-        tempered = batch.compute_posterior(prior / prior.sum(), label_probs)
-        voted = batch.count > 0
-        tempered[voted] = tempered[voted] ** tempering.exponent
-        return self._apply_gold(tasks, tempered / tempered.sum(axis=1, keepdims=True))
+    def _get_vote_model(self, n_workers: int) -> VoteModel:
+        """Return the model of the votes of the last fit, with the classes and workers that came later."""
+        assert self._vote_model is not None
+        model = self._vote_model.add_classes(self.n_classes)
+        if n_workers > len(model.vote_weight):
+            model = model.add_workers(max(n_workers, int(WORKER_GROWTH * len(model.vote_weight))))
+        self._vote_model = model
+        return model
 
-    def _estimate_tempered_label_probs(self, tempering: PosteriorTempering, worker: Codes, label: Codes) -> Array:
-        """Return P(label given class) of some votes, shrunk toward the crowd as the tempering requires."""
-        row = self._find_fit_rows(worker, label)
-        counts = np.where((row >= 0)[:, None], tempering.tally[row], 0.0)
-        in_fit = (worker < self.snapshot.n_workers)[:, None]
-        total = np.where(in_fit, self._tempering_total[np.minimum(worker, self.snapshot.n_workers - 1)], 0.0)
-        confusion, n_new = tempering.confusion, self.n_classes - len(tempering.prior)
-        if n_new:  # classes that appeared after the fit
-            confusion = np.pad(confusion, (0, n_new), constant_values=1 / self.n_classes)
-            counts, total = (np.pad(table, ((0, 0), (0, n_new))) for table in (counts, total))
-        return np.asarray((counts + tempering.strength * confusion.T[label]) / (total + tempering.strength))
+    def _update_confidence(self, tasks: Codes, batch: VoteBatch, posterior: Array) -> None:
+        """Compute confidence and calibrated posterior of some tasks from all their votes, as for the labels of a fit."""
+        if self._confidence is None:
+            return
+        model = self._get_vote_model(int(batch.worker.max(initial=-1)) + 1)
+        label = posterior.argmax(axis=1)
+        support, class_log_probs = model.measure_block(self._describe_votes(tasks, batch), label)
+        score = self._calibration.score(support)
+        confidence = self._calibration.confidence(score)
+        calibrated = calibrate_class_probs(class_log_probs, label, confidence)
+        is_given = (batch.count == 0) | np.array([task in self._gold for task in tasks.tolist()], dtype=bool)
+        calibrated[is_given] = posterior[is_given]
+        confidence[is_given] = posterior[is_given].max(axis=1)
+        self._calibrated_posterior.rows[tasks] = calibrated
+        self._confidence.rows[tasks] = np.stack([confidence, score], axis=1)
+
+    def _describe_votes(self, tasks: Codes, batch: VoteBatch) -> TaskVotes:
+        """Return votes with their rows in the tally of the last fit, and whether that fit has counted them."""
+        n_fit_tasks, n_fit_classes = self._counted_posterior.shape
+        in_fit = tasks < n_fit_tasks
+        counted_posterior = np.zeros((len(tasks), self.n_classes))
+        counted_posterior[in_fit, :n_fit_classes] = self._counted_posterior[tasks[in_fit]]
+        first, last = (np.where(in_fit, self.snapshot.offset[np.minimum(tasks + n, n_fit_tasks)], 0) for n in (0, 1))
+        count = last - first
+        rows = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+        n_workers = 1 + max(int(batch.worker.max(initial=-1)), self.snapshot.n_workers - 1)
+        votes_of_fit = np.repeat(np.arange(len(tasks)), count) * n_workers + self.snapshot.worker[rows]
+        votes_of_fit = votes_of_fit * self.n_classes + self.snapshot.label[rows]
+        votes = (batch.position * n_workers + batch.worker) * self.n_classes + batch.label
+        return TaskVotes(
+            count=batch.count,
+            position=batch.position,
+            worker=batch.worker,
+            label=batch.label,
+            pair=self._find_fit_rows(batch.worker, batch.label),
+            weight=np.ones(len(batch.worker)),
+            posterior=counted_posterior,
+            is_counted=np.isin(votes, votes_of_fit),
+        )

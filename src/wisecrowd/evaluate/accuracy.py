@@ -225,6 +225,20 @@ class CrowdCalibration:
         log_density = _log_prior(prior) + grid_log_likelihood(scores, right)
         return cls(prior, _normalize(log_density), len(scores))
 
+    def score(self, support: LabelSupport) -> Array:
+        """Compute the scores of labels.
+
+        Parameters
+        ----------
+        support : LabelSupport
+            Support of the labels.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks,)
+        """
+        return self.prior.score(support)
+
     def confidence(self, scores: ArrayLike) -> Array:
         """Compute the probability that labels are right.
 

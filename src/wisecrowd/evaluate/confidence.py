@@ -19,7 +19,15 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import Shard
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
-from wisecrowd.em.label_support import LabelSupport, SupportModel, VoteModel, mix_with_votes, sum_posterior
+from wisecrowd.em.label_support import (
+    CountedVotes,
+    LabelSupport,
+    SupportModel,
+    VoteModel,
+    calibrate_class_probs,
+    mix_with_votes,
+    sum_posterior,
+)
 from wisecrowd.engines import Chunk
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.evaluate.accuracy import LEVEL, AccuracyEstimate, ConfidencePrior, CrowdCalibration
@@ -63,6 +71,8 @@ class LabelConfidence:
         Calibration of the crowd.
     level : float
         Probability of intervals.
+    counted_votes : CountedVotes or None
+        Model of the votes that the scores rest on. It also scores votes that arrive later. None if the scores are given.
 
     Examples
     --------
@@ -84,6 +94,7 @@ class LabelConfidence:
     checked: NDArray[np.int32]
     calibration: CrowdCalibration
     level: float = LEVEL
+    counted_votes: CountedVotes | None = None
 
     @property
     def table(self) -> pd.DataFrame:
@@ -154,6 +165,7 @@ def estimate_confidence(
     checked: TruthLike | None = None,
     X: FeaturesLike | None = None,
     level: float = LEVEL,
+    outcomes: pd.DataFrame | None = None,
     folds: int = GOLD_FOLDS,
     random_state: int = 0,
     prior: ConfidencePrior | None = None,
@@ -179,6 +191,8 @@ def estimate_confidence(
         Features, if ``fitted`` is an aggregator that uses them.
     level : float, default=0.9
         Probability of intervals.
+    outcomes : DataFrame, default=None
+        ``outcomes`` of an earlier estimate, which replace those of ``truth`` and ``checked`` and save the refits.
     folds : int, default=5
         Number of parts of ``truth``.
     random_state : int, default=0
@@ -209,12 +223,14 @@ def estimate_confidence(
     _check_fitted(fitted, votes)
     prior = ConfidencePrior.load() if prior is None else prior
     gold = np.full(votes.n_tasks, -1, dtype=np.int32) if truth is None else encode_truth(truth, votes)
-    support, score = score_labels(fitted, votes, prior, gold)
+    counted_votes, support = _measure_support(fitted, votes, gold)
+    score = prior.score(support)
     checks = gold * 0 - 1 if checked is None else _encode_checks(checked, votes)
-    outcomes = _collect_outcomes(support, score, checks, (checks != -1) & (gold < 0) & (support.n_votes > 0))
-    if (gold >= 0).any():
-        gold_outcomes = _infer_gold_outcomes(fitted, votes, gold, X, prior, folds, random_state)
-        outcomes = pd.concat([gold_outcomes, outcomes], ignore_index=True)
+    if outcomes is None:
+        outcomes = _collect_outcomes(support, score, checks, (checks != -1) & (gold < 0) & (support.n_votes > 0))
+        if (gold >= 0).any():
+            gold_outcomes = _infer_gold_outcomes(fitted, votes, gold, X, prior, folds, random_state)
+            outcomes = pd.concat([gold_outcomes, outcomes], ignore_index=True)
     calibration = CrowdCalibration.from_outcomes(prior, outcomes["score"], outcomes["right"])
     confidence = calibration.confidence(score)
     has_no_votes = support.n_votes == 0
@@ -223,7 +239,49 @@ def estimate_confidence(
     return LabelConfidence(
         tasks=votes.tasks, classes=fitted.classes_, label=support.label, confidence=confidence, score=score,
         n_votes=support.n_votes, truth=gold, outcomes=outcomes, checked=checks, calibration=calibration, level=level,
+        counted_votes=counted_votes,
     )  # fmt: skip
+
+
+def compute_calibrated_posterior(estimate: LabelConfidence, fitted: Method, crowd: CrowdLike) -> Array:
+    """Compute class probabilities in which the probability of each label is its confidence.
+
+    The other classes share the rest, in the order in which the votes support them.
+
+    Parameters
+    ----------
+    estimate : LabelConfidence
+        Result of `estimate_confidence`.
+    fitted : Method
+        Method that the labels come from.
+    crowd : Crowd or table
+        Votes.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_classes)
+        Calibrated posterior. A gold task has its true class, and a task without votes the posterior of the method.
+
+    Examples
+    --------
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> made = simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=5, random_state=0)
+    >>> fitted = DawidSkene().fit(made.crowd)
+    >>> estimate = estimate_confidence(fitted, made.crowd)
+    >>> calibrated = compute_calibrated_posterior(estimate, fitted, made.crowd)
+    >>> bool(np.allclose(calibrated[np.arange(100), estimate.label], estimate.confidence))
+    True
+    """
+    posterior = np.asarray(fitted.posterior_, dtype=np.float64)
+    if _has_more_evidence(fitted) or estimate.counted_votes is None:
+        log_probs = np.log(np.maximum(posterior, np.finfo(np.float64).tiny))
+    else:
+        model, counted_posterior = estimate.counted_votes
+        log_probs = model.class_log_probs(as_crowd(crowd), counted_posterior)
+    calibrated = calibrate_class_probs(log_probs, estimate.label, estimate.confidence)
+    is_given = (estimate.n_votes == 0) | (estimate.truth >= 0)
+    calibrated[is_given] = posterior[is_given]
+    return calibrated
 
 
 def confidence_error(confidence: Array, right: NDArray[np.bool_], *, n_bins: int = 15) -> float:
@@ -299,6 +357,12 @@ def score_labels(
     support : LabelSupport
     score : ndarray of shape (n_tasks,)
     """
+    support = _measure_support(fitted, crowd, gold)[1]
+    return support, prior.score(support)
+
+
+def _measure_support(fitted: Method, crowd: Crowd, gold: NDArray[Any] | None) -> tuple[CountedVotes, LabelSupport]:
+    """Return the model of the votes and the support of the labels."""
     posterior = np.asarray(fitted.posterior_)
     group = getattr(fitted, "group_", None) if isinstance(fitted, Aggregator) else None
     if group is not None:
@@ -307,7 +371,7 @@ def score_labels(
     support = model.second.measure(crowd, inferred, posterior.argmax(axis=1))
     if _has_more_evidence(fitted):
         support = support._replace(log_odds=_posterior_log_odds(posterior))
-    return support, prior.score(support)
+    return CountedVotes(model.second, inferred), support
 
 
 def _has_more_evidence(fitted: Method) -> bool:

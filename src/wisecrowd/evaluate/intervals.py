@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import NotConverged, UsageError
-from wisecrowd.evaluate.calibration import leave_one_out_posterior
+from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
 from wisecrowd.utils.deduplication import MIN_ROWS_TO_MERGE, merge_equal_rows
 
 _GRID = 101

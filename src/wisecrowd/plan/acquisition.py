@@ -15,7 +15,7 @@ from wisecrowd.data.types import CrowdLike
 from wisecrowd.diagnose.workers import FLAG_PROBABILITY, WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, preview
-from wisecrowd.plan.belief import GroupedWorkers, assess_crowd, require_votes
+from wisecrowd.plan.assessment import CrowdAssessment, GroupedWorkers, assess_crowd, require_votes
 from wisecrowd.plan.costs import vote_costs
 from wisecrowd.plan.greedy import (
     GreedySelector,
@@ -24,7 +24,7 @@ from wisecrowd.plan.greedy import (
     information_gains,
     pair_information_gains,
 )
-from wisecrowd.plan.stopping import check_target, is_finished
+from wisecrowd.plan.stopping import DEFAULT_TARGET, check_target, is_finished
 from wisecrowd.utils.notebook import render_html
 from wisecrowd.utils.slices import slice_rows
 
@@ -80,7 +80,7 @@ def plan_votes(
     budget: float,
     *,
     model: ConfusionEM | str | None = None,
-    target: float = 0.95,
+    target: float = DEFAULT_TARGET,
     per_task: int = 2,
     per_worker: int | None = None,
     workers: Iterable[Any] | None = None,
@@ -95,12 +95,12 @@ def plan_votes(
 
         H(q_i) − Σ_l P(y_ir = l) H(q_i | y_ir = l),   P(y_ir = l) = Σ_k q_i(k) π_r[k, l]
 
-    The matrices π are shrunk towards the matrix of the crowd if votes are few, and q is tempered by held-out votes (see
-    `compute_belief`). Requests are chosen greedily; the gain of a second request on a task is its expectation over the possible
-    labels of the first. Workers who are probably spammers are not asked.
+    The matrices π are shrunk towards the matrix of the crowd if votes are few. q is the calibrated posterior, in which the
+    probability of a label is its confidence (see `estimate_confidence`). Requests are chosen greedily; the gain of a second request
+    on a task is its expectation over the possible labels of the first. Workers who are probably spammers are not asked.
 
     With a `Panel` with groups as model, a further member of a group is expected to add only what the earlier votes of the group
-    leave open, and at most one member per group is asked about a task. Its posterior is used as it is.
+    leave open, and at most one member per group is asked about a task.
 
     If workers err together on misleading tasks, no vote shows it and the expected accuracy is too high. Buy votes in rounds, plan
     again after each, and collect some ground truth to check the confidence.
@@ -112,9 +112,10 @@ def plan_votes(
     budget : float
         Largest total cost. With the default cost of 1 it is the number of votes.
     model : ConfusionEM or str, default=None
-        Fitted model, or the name of a method. Defaults to Dawid–Skene.
-    target : float, default=0.95
-        Probability of the label at which a task with two or more votes is finished.
+        Fitted model, or the name of a method, of workers and labels. By default workers are rated by Dawid–Skene, and labels are
+        those of ``wisecrowd aggregate``.
+    target : float, default=0.9
+        Confidence at which a task with two or more votes is finished.
     per_task : int, default=2
         Largest number of requests per task.
     per_worker : int, default=None
@@ -129,7 +130,7 @@ def plan_votes(
     costs : mapping, default=None
         Costs by worker, or by kind if the model has kinds: ``{"person": 0.2, "machine": 0.01}``. Other workers cost ``cost``.
     random_state : int, default=0
-        Seed for held-out votes and sampled outcomes.
+        Seed for sampled outcomes.
 
     Returns
     -------
@@ -146,20 +147,21 @@ def plan_votes(
     votes = require_votes(crowd)
     if costs is None:  # invalid arguments fail before the expensive part
         _count_affordable_votes(budget, cost, target, per_task, per_worker)
-    assessment, belief = assess_crowd(votes, model, random_state)
-    is_done = is_finished(votes.votes_per_task, belief, target)
+    assessment = assess_crowd(votes, model)
+    diagnosis = assessment.workers
+    is_done = is_finished(votes.votes_per_task, assessment.labels.confidence, target)
     offers = None if among is None else _as_offers(among)
     worker_ids, worker_position = _resolve_workers(votes, workers, offers)
     spammers = np.zeros(len(worker_ids), dtype=bool)
-    spammers[worker_position >= 0] = assessment.type_probs[worker_position[worker_position >= 0], 1] > FLAG_PROBABILITY
-    worker_costs = None if costs is None else vote_costs(costs, worker_ids, cost, votes, assessment.model)[~spammers]
+    spammers[worker_position >= 0] = diagnosis.type_probs[worker_position[worker_position >= 0], 1] > FLAG_PROBABILITY
+    worker_costs = None if costs is None else vote_costs(costs, worker_ids, cost, votes, diagnosis.model)[~spammers]
     min_cost = cost if worker_costs is None else float(worker_costs.min(initial=np.inf))
     max_votes = _count_affordable_votes(budget, min_cost, target, per_task, per_worker)
     if per_worker is None and offers is None:
         per_worker = _default_per_worker(max_votes, int((~spammers).sum()))
     pool = _CandidatePool(
-        assessment,
-        belief,
+        diagnosis,
+        assessment.posterior,
         worker_ids[~spammers],
         worker_position[~spammers],
         max_votes,
@@ -177,8 +179,8 @@ def plan_votes(
     if pool.costs is not None:
         request_table["cost"] = pool.costs[[request.worker for request in requests]]
         money = np.cumsum([0.0, *request_table["cost"]])
-    curve = _expected_curve(requests, belief, money)
-    finished_tasks = _tabulate_finished(assessment, belief, is_done)
+    curve = _expected_curve(requests, assessment.posterior, money)
+    finished_tasks = _tabulate_finished(assessment, is_done)
     excluded_workers = worker_ids[spammers]
     unspent = f"{max_votes - len(request_table):,} of {max_votes:,} votes are" if len(request_table) < max_votes else ""
     if worker_costs is not None:
@@ -196,7 +198,7 @@ class _CandidatePool:
     """Candidate workers and tasks of a plan."""
 
     workers: WorkerDiagnosis | GroupedWorkers
-    belief: NDArray[np.float64]
+    posterior: NDArray[np.float64]
     worker_ids: pd.Index
     #: Position of each id among the workers of the crowd; -1 for workers without votes.
     worker_position: NDArray[np.intp]
@@ -214,7 +216,7 @@ class _CandidatePool:
 
         crowd = self.workers.crowd
         tasks = np.flatnonzero(is_open)
-        entropy = entr(self.belief[tasks]).sum(axis=1)
+        entropy = entr(self.posterior[tasks]).sum(axis=1)
         tasks = tasks[np.argsort(-entropy, kind="stable")[: 2 * self.max_votes + EXTRA_TASKS]]
         self._restrict(self._most_informative(tasks))
         pool_position = np.full(crowd.n_workers, -1)
@@ -237,7 +239,9 @@ class _CandidatePool:
         return (
             selector,
             tasks,
-            best_information_gains(self.belief[tasks], selector.confusion, 1.0 if self.costs is None else self.costs),
+            best_information_gains(
+                self.posterior[tasks], selector.confusion, 1.0 if self.costs is None else self.costs
+            ),
         )
 
     def select_from_offers(
@@ -272,7 +276,7 @@ class _CandidatePool:
         tasks = np.unique(task)
         if selector.task_confusion is not None:
             return selector, tasks, np.full(len(tasks), np.inf)
-        gain = pair_information_gains(self.belief, selector.confusion, task, worker)
+        gain = pair_information_gains(self.posterior, selector.confusion, task, worker)
         if self.costs is not None:
             gain /= self.costs[worker]
         bound = np.maximum.reduceat(gain, starts[tasks]) if len(tasks) else np.empty(0)
@@ -296,7 +300,7 @@ class _CandidatePool:
         n_workers += min(int(crowd.votes_per_task[tasks].max(initial=0)), MAX_SKIPPED)
         if len(self.worker_ids) <= MAX_WORKERS or not len(tasks):
             return np.arange(len(self.worker_ids))
-        probe = self.belief[tasks[np.linspace(0, len(tasks) - 1, MAX_WORKERS).astype(int)]]
+        probe = self.posterior[tasks[np.linspace(0, len(tasks) - 1, MAX_WORKERS).astype(int)]]
         parts = slice_rows(len(self.worker_ids), crowd.n_classes * max(crowd.n_classes, len(probe)))
         gain = np.concatenate([information_gains(probe, self._confusion(part)).mean(axis=0) for part in parts])
         if self.costs is not None:
@@ -318,7 +322,9 @@ class _CandidatePool:
     def _make_selector(self, candidates: Any) -> GreedySelector:
         """Return a selector for these workers."""
         confusion = self._confusion(slice(None))
-        selector = GreedySelector(self.belief, confusion, candidates, self.per_task, self.per_worker, costs=self.costs)
+        selector = GreedySelector(
+            self.posterior, confusion, candidates, self.per_task, self.per_worker, costs=self.costs
+        )
         if isinstance(self.workers, GroupedWorkers):
             position, in_crowd = self.worker_position, self.worker_position >= 0
             expected = self.workers.model.expected_answers(self.workers.crowd)
@@ -388,26 +394,18 @@ def _tabulate_requests(requests: list[VoteRequest], crowd: Crowd, worker_ids: pd
 
 
 def _expected_curve(
-    requests: list[VoteRequest], belief: NDArray[np.float64], money: NDArray[np.float64]
+    requests: list[VoteRequest], posterior: NDArray[np.float64], money: NDArray[np.float64]
 ) -> pd.DataFrame:
     """Return the expected accuracy after each request."""
     increases = np.cumsum([0.0, *(request.expected_confidence - request.confidence for request in requests)])
     n_bought = np.arange(len(requests) + 1)
-    expected = belief.max(axis=1).mean() + increases / len(belief)
+    expected = posterior.max(axis=1).mean() + increases / len(posterior)
     return pd.DataFrame({"votes": n_bought, "money": money, "expected_accuracy": expected})
 
 
-def _tabulate_finished(
-    workers: WorkerDiagnosis | GroupedWorkers, belief: NDArray[np.float64], is_done: NDArray[np.bool_]
-) -> pd.DataFrame:
+def _tabulate_finished(assessment: CrowdAssessment, is_done: NDArray[np.bool_]) -> pd.DataFrame:
     """Return label, confidence and votes of the finished tasks."""
-    crowd = workers.crowd
-    table = {
-        "label": workers.model.classes_[belief.argmax(axis=1)],
-        "confidence": belief.max(axis=1),
-        "n_votes": crowd.votes_per_task,
-    }
-    return pd.DataFrame(table, index=crowd.tasks.rename("task"))[is_done]
+    return assessment.labels.table.assign(n_votes=assessment.workers.crowd.votes_per_task)[is_done]
 
 
 def _write_summary(

@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 
-def information_gains(belief: FloatArray, confusion: FloatArray) -> FloatArray:
+def information_gains(posterior: FloatArray, confusion: FloatArray) -> FloatArray:
     """Compute the expected reduction of entropy by one vote, in nats.
 
     The mutual information between truth and label, H(q) − Σ_l P(y = l) H(q | y = l), is computed as H(y) − Σ_k q(k) H(y | k),
@@ -32,7 +32,7 @@ def information_gains(belief: FloatArray, confusion: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    belief : ndarray of shape (n_tasks, n_classes)
+    posterior : ndarray of shape (n_tasks, n_classes)
         Class probabilities q of each task.
     confusion : ndarray of shape (n_workers, n_classes, n_classes)
         Confusion matrices, by true class and label.
@@ -49,17 +49,17 @@ def information_gains(belief: FloatArray, confusion: FloatArray) -> FloatArray:
     from scipy.special import entr
 
     n_workers, n_classes, _ = confusion.shape
-    label_probs = belief @ confusion.transpose(1, 0, 2).reshape(n_classes, n_workers * n_classes)
-    label_entropy: FloatArray = entr(label_probs).reshape(len(belief), n_workers, n_classes).sum(axis=2)
-    return np.maximum(label_entropy - belief @ entr(confusion).sum(axis=2).T, 0.0)
+    label_probs = posterior @ confusion.transpose(1, 0, 2).reshape(n_classes, n_workers * n_classes)
+    label_entropy: FloatArray = entr(label_probs).reshape(len(posterior), n_workers, n_classes).sum(axis=2)
+    return np.maximum(label_entropy - posterior @ entr(confusion).sum(axis=2).T, 0.0)
 
 
-def best_information_gains(belief: FloatArray, confusion: FloatArray, costs: FloatArray | float = 1.0) -> FloatArray:
+def best_information_gains(posterior: FloatArray, confusion: FloatArray, costs: FloatArray | float = 1.0) -> FloatArray:
     """Compute the largest information gain per cost that any worker offers on each task.
 
     Parameters
     ----------
-    belief : ndarray of shape (n_tasks, n_classes)
+    posterior : ndarray of shape (n_tasks, n_classes)
         Class probabilities of each task.
     confusion : ndarray of shape (n_workers, n_classes, n_classes)
         Confusion matrices.
@@ -76,18 +76,20 @@ def best_information_gains(belief: FloatArray, confusion: FloatArray, costs: Flo
     >>> best_information_gains(np.array([[0.5, 0.5]]), confusion).round(3).tolist()
     [0.693]
     """
-    parts = slice_rows(len(belief), confusion[..., 0].size)
+    parts = slice_rows(len(posterior), confusion[..., 0].size)
     return np.concatenate(
-        [np.empty(0), *((information_gains(belief[part], confusion) / costs).max(axis=1) for part in parts)]
+        [np.empty(0), *((information_gains(posterior[part], confusion) / costs).max(axis=1) for part in parts)]
     )
 
 
-def pair_information_gains(belief: FloatArray, confusion: FloatArray, task: IntArray, worker: IntArray) -> FloatArray:
+def pair_information_gains(
+    posterior: FloatArray, confusion: FloatArray, task: IntArray, worker: IntArray
+) -> FloatArray:
     """Compute the information gain for given pairs of task and worker.
 
     Parameters
     ----------
-    belief : ndarray of shape (n_tasks, n_classes)
+    posterior : ndarray of shape (n_tasks, n_classes)
         Class probabilities of each task.
     confusion : ndarray of shape (n_workers, n_classes, n_classes)
         Confusion matrices.
@@ -108,18 +110,18 @@ def pair_information_gains(belief: FloatArray, confusion: FloatArray, task: IntA
     conditional_entropy = entr(confusion).sum(axis=2)
     gain = np.empty(len(task))
     for part in slice_rows(len(task), confusion.shape[1] ** 2):
-        beliefs = belief[task[part]]
-        label_probs = np.einsum("nk,nkl->nl", beliefs, confusion[worker[part]])
-        gain[part] = entr(label_probs).sum(axis=1) - (beliefs * conditional_entropy[worker[part]]).sum(axis=1)
+        posteriors = posterior[task[part]]
+        label_probs = np.einsum("nk,nkl->nl", posteriors, confusion[worker[part]])
+        gain[part] = entr(label_probs).sum(axis=1) - (posteriors * conditional_entropy[worker[part]]).sum(axis=1)
     return np.maximum(gain, 0.0)
 
 
 class OutcomeDistribution(NamedTuple):
-    """Distribution over the beliefs about a task after the labels of the requests so far.
+    """Distribution over the posterior of a task after the labels of the requests so far.
 
     Attributes
     ----------
-    belief : ndarray of shape (n_outcomes, n_classes)
+    posterior : ndarray of shape (n_outcomes, n_classes)
         Class probabilities after each outcome.
     weight : ndarray of shape (n_outcomes,)
         Probability of each outcome.
@@ -127,11 +129,11 @@ class OutcomeDistribution(NamedTuple):
     Examples
     --------
     >>> sure = OutcomeDistribution(np.array([[0.5, 0.5]]), np.ones(1)).update(np.eye(2), np.random.default_rng(0))
-    >>> sure.belief.tolist(), sure.weight.tolist()
+    >>> sure.posterior.tolist(), sure.weight.tolist()
     ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
     """
 
-    belief: FloatArray
+    posterior: FloatArray
     weight: FloatArray
 
     def update(self, matrix: FloatArray, rng: np.random.Generator) -> OutcomeDistribution:
@@ -148,17 +150,17 @@ class OutcomeDistribution(NamedTuple):
         -------
         OutcomeDistribution
         """
-        joint = self.weight[:, None, None] * self.belief[:, None, :] * matrix.T[None]  # (outcome, label, true class)
+        joint = self.weight[:, None, None] * self.posterior[:, None, :] * matrix.T[None]  # (outcome, label, true class)
         joint = joint.reshape(-1, joint.shape[2])
         weight = joint.sum(axis=1)
         joint, weight = joint[weight > 0], weight[weight > 0]
-        belief = joint / weight[:, None]
+        posterior = joint / weight[:, None]
         if len(weight) <= MAX_OUTCOMES:
-            return OutcomeDistribution(belief, weight / weight.sum())
+            return OutcomeDistribution(posterior, weight / weight.sum())
         # Systematic sampling: an outcome with twice the weight is drawn twice as often, up to rounding.
         positions = (rng.random() + np.arange(MAX_OUTCOMES)) / MAX_OUTCOMES
         chosen = np.minimum(np.searchsorted(np.cumsum(weight) / weight.sum(), positions), len(weight) - 1)
-        return OutcomeDistribution(belief[chosen], np.full(MAX_OUTCOMES, 1 / MAX_OUTCOMES))
+        return OutcomeDistribution(posterior[chosen], np.full(MAX_OUTCOMES, 1 / MAX_OUTCOMES))
 
     def confidence_gain(self, matrix: FloatArray) -> float:
         """Return the expected increase in confidence by one vote.
@@ -172,8 +174,8 @@ class OutcomeDistribution(NamedTuple):
         -------
         float
         """
-        confidence_after = (self.belief[:, :, None] * matrix).max(axis=1).sum(axis=1)
-        return float(np.maximum(confidence_after - self.belief.max(axis=1), 0) @ self.weight)
+        confidence_after = (self.posterior[:, :, None] * matrix).max(axis=1).sum(axis=1)
+        return float(np.maximum(confidence_after - self.posterior.max(axis=1), 0) @ self.weight)
 
 
 class VoteRequest(NamedTuple):
@@ -212,7 +214,7 @@ class GreedySelector:
 
     Parameters
     ----------
-    belief : ndarray of shape (n_tasks, n_classes)
+    posterior : ndarray of shape (n_tasks, n_classes)
         Class probabilities of each task.
     confusion : ndarray of shape (n_workers, n_classes, n_classes)
         Confusion matrices.
@@ -239,13 +241,13 @@ class GreedySelector:
     Examples
     --------
     >>> expert, guesser = np.array([[0.9, 0.1], [0.1, 0.9]]), np.full((2, 2), 0.5)
-    >>> belief = np.array([[0.5, 0.5], [0.9, 0.1]])
-    >>> selector = GreedySelector(belief, np.stack([expert, guesser]), lambda task: np.arange(2), per_task=1)
+    >>> posterior = np.array([[0.5, 0.5], [0.9, 0.1]])
+    >>> selector = GreedySelector(posterior, np.stack([expert, guesser]), lambda task: np.arange(2), per_task=1)
     >>> [(request.task, request.worker) for request in selector.choose(np.array([0, 1]), np.array([1.0, 1.0]), 5)]
     [(0, 0), (1, 0)]
     """
 
-    belief: FloatArray
+    posterior: FloatArray
     confusion: FloatArray
     candidates: Callable[[int], IntArray]
     per_task: int = 2
@@ -293,7 +295,7 @@ class GreedySelector:
                 continue
             budget_left -= cost
             outcomes, matrix = self._get_outcomes(task), self._label_probs(task, np.array([worker]))[0]
-            confidence_before = confidence.get(task, float(outcomes.belief[0].max()))
+            confidence_before = confidence.get(task, float(outcomes.posterior[0].max()))
             confidence[task] = min(confidence_before + outcomes.confidence_gain(matrix), 1.0)
             requests.append(VoteRequest(task, worker, gain, confidence_before, confidence[task]))
             n_requests[worker] += 1
@@ -328,11 +330,11 @@ class GreedySelector:
             return -1, 0.0
         candidates = candidates[: self.max_candidates]
         outcomes = self._get_outcomes(task)
-        gain = outcomes.weight @ information_gains(outcomes.belief, self._label_probs(task, candidates))
+        gain = outcomes.weight @ information_gains(outcomes.posterior, self._label_probs(task, candidates))
         value = gain if self.costs is None else gain / self.costs[candidates]
         ties = np.flatnonzero(value >= value.max() - GAIN_TOLERANCE)
         best = ties[n_requests[candidates[ties]].argmin()]
         return int(candidates[best]), float(gain[best])
 
     def _get_outcomes(self, task: int) -> OutcomeDistribution:
-        return self.outcomes.get(task) or OutcomeDistribution(self.belief[task][None], np.ones(1))
+        return self.outcomes.get(task) or OutcomeDistribution(self.posterior[task][None], np.ones(1))

@@ -9,25 +9,29 @@ from numpy.typing import NDArray
 from wisecrowd.data.types import CrowdLike
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import UsageError
-from wisecrowd.plan.belief import assess_crowd, require_votes
+from wisecrowd.plan.assessment import assess_crowd, require_votes
 
+#: Confidence at which a task is finished. Without gold, a calibrated confidence of 0.95 needs ten or more votes that agree.
+DEFAULT_TARGET = 0.9
 #: Smallest number of votes on a finished task. A single vote has no second opinion, whatever the confidence.
 MIN_VOTES = 2
 
 
-def find_finished_tasks(crowd: CrowdLike, target: float = 0.95, *, model: ConfusionEM | str | None = None) -> pd.Series:
+def find_finished_tasks(
+    crowd: CrowdLike, target: float = DEFAULT_TARGET, *, model: ConfusionEM | str | None = None
+) -> pd.Series:
     """Find tasks that need no more votes.
 
-    A task is finished if it has at least two votes and its most probable class has probability ``target`` or more.
+    A task is finished if it has at least two votes and its label has the confidence ``target`` or more.
 
     Parameters
     ----------
     crowd : Crowd or DataFrame
         Votes with classes and worker ids.
-    target : float, default=0.95
-        Probability of the label at which a task is finished.
+    target : float, default=0.9
+        Confidence at which a task is finished.
     model : ConfusionEM or str, default=None
-        Fitted model, or the name of a method. Defaults to Dawid–Skene.
+        Fitted model, or the name of a method. By default the method of ``wisecrowd aggregate`` infers the labels.
 
     Returns
     -------
@@ -43,21 +47,21 @@ def find_finished_tasks(crowd: CrowdLike, target: float = 0.95, *, model: Confus
     """
     votes = require_votes(crowd)
     check_target(target)
-    finished = is_finished(votes.votes_per_task, assess_crowd(votes, model)[1], target)
+    finished = is_finished(votes.votes_per_task, assess_crowd(votes, model).labels.confidence, target)
     return pd.Series(finished, index=votes.tasks.rename("task"), name="may_stop")
 
 
-def is_finished(n_votes: NDArray[np.int64], belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
-    """Return whether tasks are finished, given their votes and class probabilities.
+def is_finished(n_votes: NDArray[np.int64], confidence: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
+    """Return whether tasks are finished, given their votes and the confidence of their labels.
 
     Parameters
     ----------
     n_votes : ndarray of shape (n_tasks,)
         Number of votes.
-    belief : ndarray of shape (n_tasks, n_classes)
-        Class probabilities.
+    confidence : ndarray of shape (n_tasks,)
+        Confidence of the labels.
     target : float
-        Probability of the label at which a task is finished.
+        Confidence at which a task is finished.
 
     Returns
     -------
@@ -65,23 +69,23 @@ def is_finished(n_votes: NDArray[np.int64], belief: NDArray[np.float64], target:
 
     Examples
     --------
-    >>> is_finished(np.array([1, 2, 2]), np.array([[1.0, 0.0], [0.99, 0.01], [0.5, 0.5]]), 0.95).tolist()
+    >>> is_finished(np.array([1, 2, 2]), np.array([1.0, 0.99, 0.5]), 0.95).tolist()
     [False, True, False]
     """
-    return np.asarray((n_votes >= MIN_VOTES) & (belief.max(axis=1) >= target))
+    return np.asarray((n_votes >= MIN_VOTES) & (confidence >= target))
 
 
 def check_target(target: float) -> None:
-    """Raise an error if a target probability is not in (0, 1].
+    """Raise an error if a target confidence is not in (0, 1].
 
     Parameters
     ----------
     target : float
-        Probability of the label at which a task is finished.
+        Confidence at which a task is finished.
 
     Raises
     ------
     UsageError
     """
     if not 0 < target <= 1:
-        raise UsageError(f"target must be a probability above 0 and at most 1, such as 0.95; got {target}")
+        raise UsageError(f"target must be a probability above 0 and at most 1, such as 0.9; got {target}")

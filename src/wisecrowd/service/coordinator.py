@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, WisecrowdError
+from wisecrowd.plan.stopping import DEFAULT_TARGET
 from wisecrowd.service.background_process import BackgroundProcess
 from wisecrowd.service.database import DamagedDatabase, QuestionVocabulary
 from wisecrowd.service.events import Event
@@ -91,7 +92,7 @@ class Coordinator:
         Database.
     method : ConfusionEM
         Method that infers the labels.
-    target : float, default=0.95
+    target : float, default=0.9
         Confidence at which a task is finished.
 
     Attributes
@@ -117,7 +118,7 @@ class Coordinator:
     >>> coordinator.close()
     """
 
-    def __init__(self, store: Store, method: ConfusionEM, target: float = 0.95) -> None:
+    def __init__(self, store: Store, method: ConfusionEM, target: float = DEFAULT_TARGET) -> None:
         self.store, self.method, self.target = store, method.clone_unfitted(), target
         self.lock = threading.RLock()
         self.started_at = time.time()

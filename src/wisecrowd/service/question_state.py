@@ -14,12 +14,12 @@ from wisecrowd.diagnose.workers import FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILIT
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.live import LiveModel
 from wisecrowd.errors import InputError
-from wisecrowd.plan.belief import MIN_VOTES_TO_TEMPER
+from wisecrowd.evaluate.accuracy import AccuracyEstimate
 from wisecrowd.plan.greedy import information_gains
 from wisecrowd.plan.stopping import is_finished
 from wisecrowd.service.database import QuestionVocabulary
 from wisecrowd.service.refit_schedule import INITIAL_VOTES, MAX_NEW_SHARE, RefitSchedule
-from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, Calibration, Refit
+from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, MIN_CALIBRATION_VOTES, Calibration, Refit
 
 #: Columns of `Calibration.worker_kinds`.
 SPAMMER, ADVERSARY = 1, 2
@@ -27,8 +27,8 @@ SPAMMER, ADVERSARY = 1, 2
 MAX_CANDIDATES = 2_000
 #: Multiplications that may be spent on a suggestion: candidates times the square of the classes.
 MAX_PRODUCTS = 200_000_000
-#: Seconds after which the candidates are selected again.
-CANDIDATES_SECONDS = 2.0
+#: Seconds after which the candidates are selected again, and the expected accuracy is computed again.
+CANDIDATES_SECONDS = ACCURACY_SECONDS = 2.0
 #: Recalibrate when the number of votes has grown by this factor.
 RECALIBRATION_GROWTH = 1.1
 #: Share of labels changed by a fit above which labels count as unsettled.
@@ -165,6 +165,10 @@ class QuestionState:
     n_classes: int = 0
     _candidates: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     _candidates_at: float = 0.0
+    _accuracy: AccuracyEstimate | None = None
+    _accuracy_at: float = 0.0
+    _accuracy_changes: int = 0
+    _accuracy_fit: Refit | None = None
 
     @classmethod
     def create(cls, vocabulary: QuestionVocabulary, method: ConfusionEM, target: float) -> QuestionState:
@@ -268,8 +272,10 @@ class QuestionState:
         timer, live = self.calibration_timer, self.live
         if self.fit is None or timer.changes_covered >= self.n_changes or not timer.can_start(now):
             return False
-        # With fewer or more votes, a calibration would read all votes and return nothing.
-        if not MIN_VOTES_TO_TEMPER <= live.n_votes <= MAX_CALIBRATION_VOTES or live.votes_per_task.max() < 2:
+        # A calibration by other votes would return nothing.
+        if not MIN_CALIBRATION_VOTES <= live.n_votes <= MAX_CALIBRATION_VOTES:
+            return False
+        if live.votes_per_task.max() < 2 and not live.gold:
             return False
         n_before = 0 if self.calibration is None else self.calibration.n_votes
         return live.n_votes > RECALIBRATION_GROWTH * n_before or now >= self.changed_at + IDLE_CALIBRATION_SECONDS
@@ -404,20 +410,15 @@ class QuestionState:
         Returns
         -------
         list of dict
-            Fields of `schemas.TaskAnswer`. A task without votes has no label, and without a calibration there is no confidence.
+            Fields of `schemas.TaskAnswer`. A task without votes has no label, and before the first fit there is no confidence.
         """
         live = self.live
-        posterior, belief, n_votes = (
-            live.posterior[tasks],
-            live.tempered_posterior[tasks],
-            live.votes_per_task[tasks].tolist(),
-        )
+        posterior, n_votes = live.posterior[tasks], live.votes_per_task[tasks].tolist()
         labels = posterior.argmax(axis=1)
-        rows = np.arange(len(tasks))
-        probabilities, confidences = posterior[rows, labels].round(6).tolist(), belief[rows, labels].round(6).tolist()
+        probabilities = posterior[np.arange(len(tasks)), labels].round(6).tolist()
+        confidences = [None] * len(tasks) if live.confidence is None else live.confidence[tasks].round(6).tolist()
         finished = self._is_finished(tasks).tolist()
         names, classes = self.vocabulary.tasks.names, self.vocabulary.classes.names
-        is_calibrated = live.snapshot.tempering is not None
         answers = []
         for row, task in enumerate(tasks.tolist()):
             is_gold = task in live.gold
@@ -427,7 +428,7 @@ class QuestionState:
                     "task": names[task],
                     "label": classes[labels[row]] if has_label else None,
                     "probability": probabilities[row] if has_label else None,
-                    "confidence": confidences[row] if is_gold or (has_label and is_calibrated) else None,
+                    "confidence": 1.0 if is_gold else confidences[row] if has_label else None,
                     "n_votes": n_votes[row],
                     "is_gold": is_gold,
                     "is_finished": finished[row],
@@ -545,7 +546,7 @@ class QuestionState:
             return [], "every task is finished"
         # A worker without votes has the number after the last one, whose matrix is that of the crowd.
         confusion = self.live.confusion_of(self.n_workers if worker is None else worker)
-        gain = information_gains(self.live.tempered_posterior[tasks], confusion[None])[:, 0]
+        gain = information_gains(self.live.calibrated_posterior[tasks], confusion[None])[:, 0]
         # Among equally informative tasks, those with fewer votes come first.
         order = np.lexsort((tasks, self.live.votes_per_task[tasks], -gain.round(9)))
         suggestions = []
@@ -557,6 +558,21 @@ class QuestionState:
                 break
         return suggestions, "" if suggestions else "this worker has voted on every unfinished task"
 
+    def expect_accuracy(self) -> AccuracyEstimate | None:
+        """Return the expected share of right labels with an interval, as of a moment ago.
+
+        Returns
+        -------
+        AccuracyEstimate or None
+            Estimate; None before the first fit, and where no task has votes.
+        """
+        now, has_new_fit = time.monotonic(), self._accuracy_fit is not self.fit
+        is_old = now > self._accuracy_at + ACCURACY_SECONDS and self._accuracy_changes < self.n_changes
+        if has_new_fit or is_old:
+            self._accuracy, self._accuracy_fit = self._compute_expected_accuracy(), self.fit
+            self._accuracy_at, self._accuracy_changes = now, self.n_changes
+        return self._accuracy
+
     def describe(self) -> dict[str, Any]:
         """Return the counts and the state of the question.
 
@@ -565,11 +581,8 @@ class QuestionState:
         dict
             Fields of `schemas.QuestionSummary`.
         """
-        live, fit = self.live, self.fit
-        has_votes = live.votes_per_task > 0
-        expected_accuracy, fit_summary = None, None
-        if live.snapshot.tempering is not None and has_votes.any():
-            expected_accuracy = round(float(live.tempered_posterior[has_votes].max(axis=1).mean()), 4)
+        live, fit, fit_summary = self.live, self.fit, None
+        accuracy = self.expect_accuracy()
         if fit is not None:
             fit_summary = {
                 "n_votes": fit.n_votes, "seconds": round(fit.seconds, 3), "n_iter": fit.n_iter,
@@ -585,7 +598,7 @@ class QuestionState:
             "classes": self.vocabulary.classes.names[: self.n_classes],
             "n_gold": len(live.gold),
             "n_finished": int(self._is_finished(np.arange(len(live.posterior))).sum()),
-            "expected_accuracy": expected_accuracy,
+            "expected_accuracy": None if accuracy is None else accuracy.to_dict(),
             "fit": fit_summary,
             "is_current": not (self.is_stale or self.fit_timer.is_running),
             "fit_error": self.fit_error or None,
@@ -601,19 +614,28 @@ class QuestionState:
         if self.n_tasks <= n_candidates or is_old:
             tasks = np.flatnonzero(~self._is_finished(np.arange(self.n_tasks)))
             if len(tasks) > n_candidates:
-                uncertainty = 1 - self.live.tempered_posterior[tasks].max(axis=1)
+                uncertainty = 1 - self.live.calibrated_posterior[tasks].max(axis=1)
                 tasks = tasks[np.argpartition(-uncertainty, n_candidates)[:n_candidates]]
             self._candidates, self._candidates_at = tasks, now
         return self._candidates[~self._is_finished(self._candidates)]
 
     def _is_finished(self, tasks: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether tasks need no more votes; before a calibration, only gold tasks are finished."""
+        """Return whether tasks need no more votes; before the first fit, only gold tasks are finished."""
         is_gold = np.isin(tasks, list(self.live.gold))
-        if self.live.snapshot.tempering is None:
+        if self.live.confidence is None:
             return is_gold
-        return np.asarray(
-            is_gold | is_finished(self.live.votes_per_task[tasks], self.live.tempered_posterior[tasks], self.target)
-        )
+        return is_gold | is_finished(self.live.votes_per_task[tasks], self.live.confidence[tasks], self.target)
+
+    def _compute_expected_accuracy(self) -> AccuracyEstimate | None:
+        """Return the expected accuracy of the current labels."""
+        score, n_gold = self.live.score, len(self.live.gold)
+        if self.fit is None or score is None:
+            return None
+        is_unknown = self.live.votes_per_task > 0
+        is_unknown[list(self.live.gold)] = False
+        if not is_unknown.any() and not n_gold:
+            return None
+        return self.fit.crowd_calibration.expect_accuracy(score[is_unknown], n_known=n_gold, n_known_right=n_gold)
 
     def _is_spammer(self, worker: int) -> bool:
         return (self._kind_probability(worker, SPAMMER) or 0.0) > FLAG_PROBABILITY

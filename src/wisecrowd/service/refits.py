@@ -7,36 +7,42 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.live import FitSnapshot, PosteriorTempering
+from wisecrowd.em.live import FitConfidence, FitSnapshot
 from wisecrowd.errors import ignore_fit_warnings
+from wisecrowd.evaluate.accuracy import CrowdCalibration
+from wisecrowd.evaluate.confidence import compute_calibrated_posterior, estimate_confidence
 from wisecrowd.service.database import RecordColumns, checkpoint_wal, connect, read_records, read_vocabularies
 
-#: Largest number of votes with which a calibration finishes in reasonable time.
-MAX_CALIBRATION_VOTES = 2_000_000
+#: Numbers of votes between which a question is calibrated. Fewer tell nothing, and with more it would take too long.
+MIN_CALIBRATION_VOTES, MAX_CALIBRATION_VOTES = 20, 2_000_000
 
 #: Records that this process has read, by database and question, so that the next fit reads only later ones.
 _RECORDS_CACHE: dict[tuple[str, int], RecordColumns] = {}
 
+_NO_OUTCOMES = pd.DataFrame({"score": [], "label": [], "right": []}, dtype=np.float64)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
-    """Calibration of the posterior and kinds of the workers. It changes slowly and takes longer than a fit.
+    """Outcomes that calibrate the confidence, and kinds of the workers. They change slowly and take longer than a fit.
 
     Attributes
     ----------
-    exponent : float
-        Power of the posterior that predicts held-out votes best.
+    outcomes : DataFrame
+        Gold tasks with the label that was inferred without their own truth: ``score``, ``label`` and ``right``.
     worker_kinds : ndarray of shape (n_workers, 3)
-        Probability that each worker is helpful, a spammer or an adversary.
+        Probability that each worker is helpful, a spammer or an adversary; no rows if no vote can be compared with another.
     n_votes : int
         Number of votes in the calibration.
     """
 
-    exponent: float
+    outcomes: pd.DataFrame
     worker_kinds: NDArray[np.float64]
     n_votes: int
 
@@ -57,6 +63,8 @@ class Refit:
         Number of EM iterations.
     converged : bool
         Whether EM converged.
+    crowd_calibration : CrowdCalibration
+        Calibration of the confidence, from which the accuracy is expected.
     """
 
     snapshot: FitSnapshot
@@ -64,6 +72,7 @@ class Refit:
     n_votes: int
     n_iter: int
     converged: bool
+    crowd_calibration: CrowdCalibration
 
 
 def build_crowd(
@@ -111,7 +120,7 @@ def refit_question(
     method : ConfusionEM
         Unfitted method.
     calibration : Calibration, default=None
-        Calibration of the posterior; without it, tasks have no confidence.
+        Outcomes of gold tasks; without it, the confidence rests on votes and public crowds.
 
     Returns
     -------
@@ -124,12 +133,17 @@ def refit_question(
         return None
     with ignore_fit_warnings():
         fitted = method.clone_unfitted().fit(crowd, truth=gold or None)
-        if calibration is None:
-            snapshot = FitSnapshot.from_fit(fitted, crowd)
-        else:
-            snapshot = FitSnapshot.from_fit(fitted, crowd, *_calibrate_posterior(crowd, fitted, gold, calibration))
+        outcomes = _NO_OUTCOMES if calibration is None else calibration.outcomes
+        estimate = estimate_confidence(fitted, crowd, truth=gold or None, outcomes=outcomes)
+        assert estimate.counted_votes is not None
+        confidence = FitConfidence(
+            calibrated_posterior=compute_calibrated_posterior(estimate, fitted, crowd),
+            confidence=estimate.confidence, score=estimate.score, counted_votes=estimate.counted_votes,
+            calibration=estimate.calibration,
+        )  # fmt: skip
     return Refit(
-        snapshot=snapshot,
+        snapshot=FitSnapshot.from_fit(fitted, crowd, confidence),
+        crowd_calibration=estimate.calibration,
         n_votes=crowd.n_votes,
         n_iter=int(fitted.n_iter_),
         converged=bool(fitted.converged_),
@@ -138,7 +152,7 @@ def refit_question(
 
 
 def calibrate_question(url: str, question: int, method: ConfusionEM) -> Calibration | None:
-    """Calibrate the posterior of a question by held-out votes, and estimate the kinds of its workers.
+    """Infer the labels of gold tasks without their own truth, and estimate the kinds of the workers.
 
     Parameters
     ----------
@@ -152,19 +166,30 @@ def calibrate_question(url: str, question: int, method: ConfusionEM) -> Calibrat
     Returns
     -------
     Calibration or None
-        Calibration; None where the crowd has too few votes to hold some out, or too many.
+        Calibration; None if there are no votes, or too many.
     """
-    from wisecrowd.diagnose.workers import WorkerDiagnosis
-    from wisecrowd.plan.belief import MIN_VOTES_TO_TEMPER, compute_belief
-
     crowd, gold = _read_crowd(url, question)
-    if crowd is None or not MIN_VOTES_TO_TEMPER <= crowd.n_votes <= MAX_CALIBRATION_VOTES:
+    if crowd is None or crowd.n_votes > MAX_CALIBRATION_VOTES:
         return None
-    if crowd.n_classes < 2 or crowd.votes_per_task.max() < 2:
-        return None
+    outcomes = _NO_OUTCOMES
     with ignore_fit_warnings():
-        workers = WorkerDiagnosis(crowd, method.clone_unfitted().fit(crowd, truth=gold or None))
-        return Calibration(exponent=compute_belief(workers)[1], worker_kinds=workers.type_probs, n_votes=crowd.n_votes)
+        if gold:
+            fitted = method.clone_unfitted().fit(crowd, truth=gold)
+            outcomes = estimate_confidence(fitted, crowd, truth=gold).outcomes
+        worker_kinds = _estimate_worker_kinds(crowd, gold, method)
+    return Calibration(outcomes=outcomes, worker_kinds=worker_kinds, n_votes=crowd.n_votes)
+
+
+def _estimate_worker_kinds(crowd: Crowd, gold: dict[int, int], method: ConfusionEM) -> NDArray[np.float64]:
+    """Return the probabilities of the kinds of workers; no rows if there are too few votes to compare."""
+    from wisecrowd.base.registry import find
+    from wisecrowd.diagnose.preparation import WORKER_MODEL
+    from wisecrowd.diagnose.workers import WorkerDiagnosis
+
+    if crowd.n_votes < MIN_CALIBRATION_VOTES or crowd.n_classes < 2 or crowd.votes_per_task.max() < 2:
+        return np.empty((0, 3))
+    rating_method: Any = find(WORKER_MODEL)() if method.name == DEFAULT_METHOD else method.clone_unfitted()
+    return WorkerDiagnosis(crowd, rating_method.fit(crowd, truth=gold or None)).type_probs
 
 
 def _read_crowd(url: str, question: int, *, cache: bool = False) -> tuple[Crowd | None, dict[int, int]]:
@@ -181,25 +206,6 @@ def _read_crowd(url: str, question: int, *, cache: bool = False) -> tuple[Crowd 
         return None, {}
     sizes = (int(column.max()) + 1 for column in (records.task, records.worker, records.label))
     return build_crowd(records, *sizes), records.gold
-
-
-def _calibrate_posterior(
-    crowd: Crowd, fitted: Any, gold: dict[int, int], calibration: Calibration
-) -> tuple[PosteriorTempering, NDArray[np.float64]]:
-    """Return the parameters that calibrate later votes, and the calibrated posterior of all tasks."""
-    from wisecrowd.diagnose.workers import WorkerDiagnosis
-    from wisecrowd.plan.belief import compute_belief
-
-    workers = WorkerDiagnosis(crowd, fitted)
-    tempered_posterior, exponent = compute_belief(workers, exponent=calibration.exponent)
-    for task, label in gold.items():
-        tempered_posterior[task] = 0
-        tempered_posterior[task, label] = 1
-    tempering = PosteriorTempering(
-        prior=fitted.posterior_[crowd.votes_per_task > 0].mean(axis=0), confusion=workers.confusion,
-        strength=workers.prior_strength, exponent=exponent, tally=workers.tally,
-    )  # fmt: skip
-    return tempering, tempered_posterior
 
 
 def read_named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:

@@ -261,6 +261,17 @@ class FitSummary(BaseModel):
     )
 
 
+class AccuracySummary(BaseModel):
+    """Expected share of right labels with an interval."""
+
+    accuracy: float = Field(description="Expected share of right labels, among tasks with votes or gold.")
+    low: float = Field(description="Lower bound of the interval.")
+    high: float = Field(description="Upper bound of the interval.")
+    level: float = Field(description="Probability of the interval.")
+    tasks: int = Field(description="Number of labels.")
+    gold_tasks: int = Field(description="Number of gold tasks behind the estimate.")
+
+
 class QuestionSummary(BaseModel):
     """Counts and state of a question."""
 
@@ -272,7 +283,9 @@ class QuestionSummary(BaseModel):
     classes: list[str] = Field(description="Names of the classes.")
     n_gold: int = Field(description="Number of gold tasks.")
     n_finished: int = Field(description="Number of tasks that need no more votes.")
-    expected_accuracy: float | None = Field(description="Expected share of correct labels; null before a calibration.")
+    expected_accuracy: AccuracySummary | None = Field(
+        description="Expected share of right labels with an interval; null before the first fit."
+    )
     fit: FitSummary | None = Field(description="Last fit; null before the first one.")
     is_current: bool = Field(description="Whether the last fit covers all votes.")
     fit_error: str | None = Field(description="Error of the last fit; null where it succeeded.")
@@ -285,7 +298,7 @@ class TaskAnswer(BaseModel):
     label: str | None = Field(description="Inferred label; null for a task without votes.")
     probability: float | None = Field(description="Posterior probability of the label under the model.")
     confidence: float | None = Field(
-        description="Calibrated probability that the label is right; null before a calibration."
+        description="Calibrated probability that the label is right; null before the first fit."
     )
     n_votes: int = Field(description="Number of votes on the task.")
     is_gold: bool = Field(description="Whether the task has a gold label.")

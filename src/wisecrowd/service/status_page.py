@@ -69,17 +69,12 @@ def _describe_question(state: QuestionState) -> dict[str, Any]:
     summary = state.describe()
     votes_per_task = summary["n_votes"] / max(summary["n_tasks"], 1)
     n_flagged = state.count_flagged_workers()
-    accuracy = summary["expected_accuracy"]
     tiles = [
         ("votes", f"{summary['n_votes']:,}", f"{votes_per_task:.1f} per task"),
         ("tasks", f"{summary['n_tasks']:,}", f"{summary['n_finished']:,} finished"),
         ("workers", f"{summary['n_workers']:,}", f"{n_flagged or 'none'} flagged"),
         ("classes", f"{len(summary['classes']):,}", "to choose from"),
-        (
-            "expected accuracy",
-            "–" if accuracy is None else format_percent(accuracy),
-            "of the labels, estimated from the votes",
-        ),
+        ("expected accuracy", *_describe_accuracy(state)),
     ]
     return {
         "name": state.vocabulary.name,
@@ -91,6 +86,16 @@ def _describe_question(state: QuestionState) -> dict[str, Any]:
         "workers": _describe_workers(state),
         "tasks": _describe_suggestions(state),
     }
+
+
+def _describe_accuracy(state: QuestionState) -> tuple[str, str]:
+    """Return the expected accuracy, and its interval with the evidence behind it."""
+    estimate = state.expect_accuracy()
+    if estimate is None:
+        return "–", "after the first fit"
+    evidence = f"votes and {count_noun(estimate.n_gold, 'gold task')}" if estimate.n_gold else "votes alone"
+    interval = f"{format_percent(estimate.low)} to {format_percent(estimate.high)}"
+    return format_percent(estimate.accuracy), f"{100 * estimate.level:g} % interval {interval}, by {evidence}"
 
 
 def _describe_fit(summary: dict[str, Any]) -> str:
@@ -119,10 +124,10 @@ def _flag_worker(summary: dict[str, Any]) -> str:
 
 
 def _count_confidence(state: QuestionState) -> list[dict[str, Any]]:
-    """Return the histogram of the confidence; empty before a calibration."""
-    if state.live.snapshot.tempering is None:
+    """Return the histogram of the confidence; empty before the first fit."""
+    if state.live.confidence is None:
         return []
-    confidence = state.live.tempered_posterior[state.live.votes_per_task > 0].max(axis=1)
+    confidence = state.live.confidence[state.live.votes_per_task > 0]
     counts = np.histogram(confidence, [*CONFIDENCE_BINS, 1.0 + 1e-9])[0]
     upper_bounds = [*CONFIDENCE_BINS[1:], 1.0]
     return [

@@ -11,7 +11,7 @@ from wisecrowd import Crowd, DawidSkene, MajorityVote, ModelAverage, load, simul
 from wisecrowd.aggregate.categorical.model_average import correct_class_shares, estimate_competence_probs
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.live import FitSnapshot, LiveModel
-from wisecrowd.evaluate.calibration import leave_one_out_posterior
+from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
 from wisecrowd.evaluate.metrics import accuracy
 
 

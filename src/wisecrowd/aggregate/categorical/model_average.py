@@ -1,4 +1,4 @@
-"""The default method: an average of three models of workers over one belief about the tasks."""
+"""The default method: an average of three models of workers over one posterior of the tasks."""
 
 from __future__ import annotations
 

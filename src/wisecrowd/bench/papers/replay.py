@@ -310,8 +310,8 @@ def benchmark() -> Benchmark:
             "most uncertain, best worker": "The same tasks, given to the worker whose vote is most informative.",
             "ActiveLab, no classifier": "The score of Goh and Mueller (2023) from votes alone, as most of these crowds have no "
             "features: the classifier's weight is zero. With a good classifier it knows more than this row shows.",
-            "wisecrowd plan": "Task and worker together, by expected information. How its beliefs are calibrated was settled while "
-            "looking at these crowds, by how far confidence is from accuracy, not by what stands here.",
+            "wisecrowd plan": "Task and worker together, by expected information. The prior of its confidence is fitted to public "
+            "crowds, these among them, by how far confidence is from accuracy, not by what stands here.",
         },
         seeds=3,
         rows="data",

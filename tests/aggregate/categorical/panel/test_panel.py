@@ -16,7 +16,7 @@ from wisecrowd import Crowd, DawidSkene, Panel, load, simulate_crowd
 from wisecrowd.aggregate.categorical.panel._opinions import OpinionEngine, OpinionTables
 from wisecrowd.base.laws import LAWS
 from wisecrowd.errors import DataWarning, InputError, UsageError
-from wisecrowd.evaluate.calibration import leave_one_out_posterior
+from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
 from wisecrowd.simulate import simulate_panel
 
 GROUP = np.array([0, 0, 0, 1, 1, -1], dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Calibration of posteriors by the votes themselves, without ground truth."""
+"""Posterior of a task by all votes but one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
@@ -86,59 +85,3 @@ def _remove_votes(
     np.exp(peer_posterior, out=peer_posterior)
     peer_posterior /= peer_posterior.sum(axis=1, keepdims=True)
     return peer_posterior
-
-
-def calibrate_posterior(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame, float]:
-    """Temper a posterior so that it predicts each vote best from the other votes on its task.
-
-    Models with independent workers are overconfident if workers err together. The exponent τ of q_i(k)^τ maximises the likelihood
-    of every vote given the other votes on its task, Σ_k q_i^{−r}(k)^τ π_r[k, y_ir], which needs no ground truth.
-
-    Parameters
-    ----------
-    fitted : ConfusionEM
-        Method fitted to ``crowd``.
-    crowd : Crowd
-        Votes.
-
-    Returns
-    -------
-    posterior : DataFrame of shape (n_tasks, n_classes)
-        Tempered posterior.
-    exponent : float
-        Exponent τ. A value below 1 means that the posterior was overconfident.
-
-    Examples
-    --------
-    >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, votes_per_task=4, random_state=0)
-    >>> table, exponent = calibrate_posterior(DawidSkene().fit(made.crowd), made.crowd)
-    >>> table.shape, 0 < exponent < 2
-    ((300, 3), True)
-    """
-    from scipy.optimize import minimize_scalar
-
-    has_peers = (
-        crowd.votes_per_task[crowd.task] > 1
-    )  # a task's only vote is predicted by the prior alone, whatever τ is
-    peer_log_posterior = np.log(np.maximum(leave_one_out_posterior(fitted, crowd)[has_peers], 1e-300))
-    label_probs = estimate_crowd_label_probs(fitted, crowd)[crowd.pairs.vote_pairs[has_peers]]
-    weight = crowd.weight[has_peers]
-
-    def loss(exponent: float) -> float:
-        return -float(
-            (
-                weight * np.log(np.maximum((_temper(peer_log_posterior, exponent) * label_probs).sum(axis=1), 1e-300))
-            ).sum()
-        )
-
-    exponent = float(minimize_scalar(loss, bounds=(0.05, 2.0), method="bounded").x) if has_peers.any() else 1.0
-    table = _temper(np.log(np.maximum(fitted.posterior_, 1e-300)), exponent)
-    return pd.DataFrame(table, index=fitted.proba_.index, columns=fitted.proba_.columns), exponent
-
-
-def _temper(log_posterior: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
-    """Raise a posterior to a power and normalise its rows."""
-    scaled = exponent * log_posterior
-    table: NDArray[Any] = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    return table / table.sum(axis=1, keepdims=True)

@@ -1,0 +1,146 @@
+"""Assessment of a crowd before planning: its workers, and the confidence of its labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.base.default_method import DEFAULT_METHOD
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike
+from wisecrowd.diagnose.preparation import has_worker_groups, resolve_model
+from wisecrowd.diagnose.workers import WorkerDiagnosis
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.evaluate.confidence import LabelConfidence, compute_calibrated_posterior, estimate_confidence
+from wisecrowd.evaluate.inputs import require_categorical_crowd
+
+
+def require_votes(crowd: CrowdLike) -> Crowd:
+    """Return the observed votes of a crowd that can be planned for.
+
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+
+    Returns
+    -------
+    Crowd
+
+    Raises
+    ------
+    InputError
+        If there are no votes.
+    """
+    votes = require_categorical_crowd(crowd, "planning votes")
+    if votes.n_votes == 0:
+        raise InputError("the crowd has no votes to plan from; collect two votes per task first")
+    return votes
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdAssessment:
+    """Workers of a crowd, and the confidence of its labels.
+
+    Attributes
+    ----------
+    workers : WorkerDiagnosis or GroupedWorkers
+        Model of the workers.
+    labels : LabelConfidence
+        Labels with their confidence.
+    posterior : ndarray of shape (n_tasks, n_classes)
+        Calibrated posterior: class probabilities in which the probability of each label is its confidence.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate_crowd
+    >>> assessment = assess_crowd(simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=4).crowd)
+    >>> assessment.posterior.shape, assessment.labels.confidence.shape
+    ((100, 4), (100,))
+    """
+
+    workers: WorkerDiagnosis | GroupedWorkers
+    labels: LabelConfidence
+    posterior: NDArray[np.float64]
+
+
+def assess_crowd(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdAssessment:
+    """Fit a model of the workers and compute the confidence of the labels.
+
+    Parameters
+    ----------
+    votes : Crowd
+        Votes from `require_votes`.
+    model : ConfusionEM or str, default=None
+        Fitted model, or the name of a method, of workers and labels. By default workers are rated by Dawid–Skene, and the labels
+        and their confidence are those of ``wisecrowd aggregate``.
+
+    Returns
+    -------
+    CrowdAssessment
+    """
+    workers = GroupedWorkers(votes, model) if has_worker_groups(model) else WorkerDiagnosis(votes, model)
+    labelling_model = resolve_model(votes, DEFAULT_METHOD) if model is None else workers.model
+    labels = estimate_confidence(labelling_model, votes)
+    return CrowdAssessment(workers, labels, compute_calibrated_posterior(labels, labelling_model, votes))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedWorkers:
+    """Workers of a model in which members of a group err together, such as `Panel`.
+
+    The class offers the attributes of `WorkerDiagnosis` that planning needs. Confusion matrices are those of the model. No worker
+    counts as a spammer, because the expected information of a spammer's vote is about zero anyway.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes that the model was fitted to.
+    model : Panel
+        Fitted model.
+
+    Examples
+    --------
+    >>> from wisecrowd import Panel
+    >>> from wisecrowd.simulate import simulate_panel
+    >>> made = simulate_panel(n_tasks=60)
+    >>> GroupedWorkers(made.crowd, Panel(groups=made.groups).fit(made.crowd)).confusion_of([0, 12]).shape
+    (2, 3, 3)
+    """
+
+    crowd: Crowd
+    model: Any
+
+    def __post_init__(self) -> None:
+        if not self.crowd.tasks.equals(self.model.task_index_) or self.crowd.n_votes != self.model.n_votes_:
+            raise UsageError(
+                "crowd differs from the crowd that the model was fitted to; pass that crowd, or refit the model"
+            )
+
+    @property
+    def type_probs(self) -> NDArray[np.float64]:
+        """Probability of each worker to be helpful, a spammer or an adversary: always helpful."""
+        return np.tile([1.0, 0.0, 0.0], (self.crowd.n_workers, 1))
+
+    @property
+    def confusion(self) -> NDArray[np.float64]:
+        """Mean confusion matrix of all workers, by true class and label."""
+        return np.asarray(self.model.confusion_.mean(axis=0))
+
+    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
+        """Return the confusion matrices of workers.
+
+        Parameters
+        ----------
+        workers : sequence of int
+            Positions of the workers.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes, n_classes)
+        """
+        return np.asarray(self.model.confusion_of(workers))
