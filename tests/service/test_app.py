@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import wisecrowd as wc
@@ -47,12 +49,31 @@ def test_finished_tasks_agree_with_the_plan(service: Any, simulated: Any, votes:
     from wisecrowd.plan.stopping import find_finished_tasks
 
     service.post("/votes", votes)
-    assert service.get("/questions")[0]["n_finished"] == 0  # no task is finished before a calibration
+    assert service.get("/questions")[0]["n_finished"] == 0  # no task is finished before the first fit
     service.post("/refit")
     response = {row["task"]: row["is_finished"] for row in service.get("/consensus", limit=1000)["tasks"]}
-    planned = find_finished_tasks(simulated.crowd, 0.95)
-    # The held-out votes depend on the order of the tasks, which differs.
-    assert (planned == planned.index.map(response)).mean() > 0.95
+    planned = find_finished_tasks(simulated.crowd, model="dawid-skene")
+    assert 0 < planned.sum() < len(planned)
+    assert (planned == planned.index.map(response)).all()
+
+
+def test_confidence_and_expected_accuracy_agree_with_aggregate(service: Any, simulated: Any, votes: Any) -> None:
+    service.post("/votes", votes)
+    gold = {str(task): str(label) for task, label in simulated.truth[:20].items()}
+    service.post("/truth", [{"task": task, "label": label} for task, label in gold.items()])
+    summary = service.post("/refit")["expected_accuracy"]
+    crowd = simulated.crowd
+    estimate = wc.estimate_confidence(wc.DawidSkene().fit(crowd, truth=gold), crowd, truth=gold)
+    # The parts of the gold tasks depend on the order of the tasks, which differs.
+    assert summary["accuracy"] == pytest.approx(estimate.accuracy.accuracy, abs=0.01)
+    assert (summary["tasks"], summary["gold_tasks"]) == (crowd.n_tasks, 20)
+    assert summary["low"] < summary["accuracy"] < summary["high"]
+    answers = service.get("/consensus", limit=1000)["tasks"]
+    confidence = pd.Series({answer["task"]: answer["confidence"] for answer in answers})[estimate.tasks]
+    np.testing.assert_allclose(confidence, estimate.confidence, atol=0.02)
+    page = service.ask("GET", "/", token=None, headers=service.log_in()).text
+    assert "90 % interval" in page
+    assert "by votes and 20 gold tasks" in page
 
 
 def test_answers_follow_every_vote(service: Any) -> None:
