@@ -107,13 +107,9 @@ class TestRefit:
         assert read_gold == gold
         words = store.vocabularies["mood"]
         # The parts of the gold tasks are drawn at random, so the tasks must have the order of the service.
-        crowd = Crowd.from_codes(
-            *(np.array([registry.codes[name] for name in names[codes]]) for registry, names, codes in zip(
-                words.kinds, (crowd.tasks, crowd.workers, crowd.classes), (crowd.task, crowd.worker, crowd.label),
-                strict=True,
-            )),
-            **{kind: registry.names for kind, registry in zip(("tasks", "workers", "classes"), words.kinds, strict=True)},
-        )  # fmt: skip
+        crowd = Crowd.from_frame(
+            crowd.to_frame(), tasks=words.tasks.names, workers=words.workers.names, classes=words.classes.names
+        )
         fitted = ModelAverage().fit(crowd, truth=gold)
         estimate = estimate_confidence(fitted, crowd, truth=gold)
         np.testing.assert_allclose(fit.snapshot.confidence.confidence, estimate.confidence, atol=1e-9)
