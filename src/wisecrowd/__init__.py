@@ -52,6 +52,7 @@ _HOME = {
     "GMV": "complete.gmv",
     "GTIC": "aggregate.categorical.gtic",
     "GeoCrowdNet": "learn.geo_crowd_net",
+    "GradedResponse": "aggregate.ordinal.graded_response",
     "HDS": "aggregate.categorical.hds",
     "IBCC": "aggregate.categorical.ibcc",
     "IWMV": "aggregate.categorical.iwmv",
@@ -76,9 +77,11 @@ _HOME = {
     "MinimaxEntropy": "aggregate.categorical.minimax_entropy",
     "ModelAverage": "aggregate.categorical.model_average",
     "OneCoin": "aggregate.categorical.one_coin",
+    "OrdinalDawidSkene": "aggregate.ordinal.ordinal_dawid_skene",
     "PM": "aggregate.numeric.pm",
     "Panel": "aggregate.categorical.panel.panel",
     "Rasch": "aggregate.categorical.rasch",
+    "RaterMean": "aggregate.numeric.rater_mean",
     "Raykar": "learn.raykar",
     "ShardedCrowd": "data.sharded",
     "TDG4Crowd": "complete.tdg4crowd",
@@ -126,6 +129,7 @@ _HOME = {
     "simulate_comparisons": "simulate.comparisons",
     "simulate_crowd": "simulate",
     "simulate_label_sets": "simulate.label_sets",
+    "simulate_ratings": "simulate.ratings",
     "waum": "diagnose.margins",
     "write": "io.vote_source",
 }
@@ -168,7 +172,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.numeric.mean import Mean as Mean
     from wisecrowd.aggregate.numeric.median import Median as Median
     from wisecrowd.aggregate.numeric.pm import PM as PM
+    from wisecrowd.aggregate.numeric.rater_mean import RaterMean as RaterMean
     from wisecrowd.aggregate.numeric.weighted_mean import WeightedMean as WeightedMean
+    from wisecrowd.aggregate.ordinal.graded_response import GradedResponse as GradedResponse
+    from wisecrowd.aggregate.ordinal.ordinal_dawid_skene import OrdinalDawidSkene as OrdinalDawidSkene
     from wisecrowd.aggregate.pairwise.bradley_terry import BradleyTerry as BradleyTerry
     from wisecrowd.aggregate.pairwise.crowd_bradley_terry import CrowdBradleyTerry as CrowdBradleyTerry
     from wisecrowd.aggregate.pairwise.elo import Elo as Elo
@@ -244,6 +251,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
     from wisecrowd.simulate.comparisons import simulate_comparisons as simulate_comparisons
     from wisecrowd.simulate.label_sets import simulate_label_sets as simulate_label_sets
+    from wisecrowd.simulate.ratings import simulate_ratings as simulate_ratings
 
 
 def __getattr__(name: str) -> Any:

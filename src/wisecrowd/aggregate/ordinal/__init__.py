@@ -1,0 +1,1 @@
+"""Aggregators of votes on ordered classes."""
