@@ -22,6 +22,8 @@ from wisecrowd.base.registry import find, methods
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 
+#: Methods that correct the offsets of raters, so that an estimate may lie outside the labels of its task.
+CORRECTING = {"rater-mean"}
 NAMES = [name for name, method in methods("aggregate").items() if "numeric" in method.answer_types]
 
 
@@ -96,7 +98,7 @@ def test_estimates_are_finite_and_lie_among_the_labels(method: NumericAggregator
     assert fitted.labels_.index.equals(crowd.tasks)
     assert list(fitted.workers_.index) == list(crowd.workers)  # type: ignore[arg-type]
     slack = 1e-9 * np.abs(crowd.label).max()
-    for task in np.flatnonzero(crowd.votes_per_task):
+    for task in np.flatnonzero(crowd.votes_per_task) if method.name not in CORRECTING else ():
         mine = crowd.label[crowd.task == task]
         assert mine.min() - slack <= fitted.estimates_[task] <= mine.max() + slack
     error = fitted.tasks_["standard_error"].to_numpy()[crowd.votes_per_task > 1]

@@ -44,8 +44,13 @@ def make_features(tasks: pd.Index) -> pd.DataFrame:
     return pd.DataFrame(rows, index=tasks, columns=[f"x{number}" for number in range(N_FEATURES)])
 
 
-def make_degenerate_crowds() -> list[Crowd]:
+def make_degenerate_crowds(*, ordered: bool = False) -> list[Crowd]:
     """Return small crowds that break careless code: one class, one worker, one vote per task, unused classes, ….
+
+    Parameters
+    ----------
+    ordered : bool, default False
+        Whether the classes are ordered.
 
     Returns
     -------
@@ -57,7 +62,7 @@ def make_degenerate_crowds() -> list[Crowd]:
     True
     """
     grid = [(task, worker) for task in range(5) for worker in range(3)]
-    return [
+    crowds = [
         Crowd.from_triples([(0, 0, "a")]),
         Crowd.from_triples([(task, worker, "a") for task, worker in grid]),
         Crowd.from_triples([(task, worker, "a") for task, worker in grid], classes=["a", "b", "c"]),
@@ -69,6 +74,7 @@ def make_degenerate_crowds() -> list[Crowd]:
         ),
         Crowd.from_triples([(0, worker, "ab"[worker % 2]) for worker in range(400)]),
     ]
+    return [crowd.replace_fields(ordered=ordered) for crowd in crowds]
 
 
 def make_extreme_crowds(crowd: Crowd) -> dict[str, Crowd]:
@@ -120,7 +126,7 @@ def rebuild_crowd(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Cro
     """
     options = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes} | vocabularies
     weight = "weight" if "weight" in frame else None
-    return Crowd.from_frame(frame, weight=weight, duplicates="keep", **options)
+    return Crowd.from_frame(frame, weight=weight, duplicates="keep", ordered=crowd.is_ordered, **options)
 
 
 def shuffle_names(index: pd.Index | None, seed: int) -> dict[Any, str]:

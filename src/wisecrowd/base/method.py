@@ -635,16 +635,30 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
 
 def _explain_answer_type(title: str, expected: Sequence[AnswerType], got: AnswerType) -> str:
     """Return the message for votes of an answer type that a method does not take."""
+    declare_order = (
+        "if they do, name them in order and read them with ordered=True (--ordered --classes low,middle,high)"
+    )
+    if got == "numeric" and "categorical" not in expected:
+        return (
+            f"{title} takes ordered classes, and these labels are numbers; read them with ordered=True (--ordered) if they are "
+            "grades such as 1 to 5, or use a method for numbers: rater-mean, mean, median"
+        )
     if got == "numeric":
         return (
             f"{title} takes categorical votes, and these labels are numbers; use a numeric method (mean, median), or "
             "convert the numbers to strings if they are class codes"
         )
+    if "numeric" in expected and "ordinal" in expected:
+        return (
+            f"{title} takes numbers or ordered classes, and these classes have no order; {declare_order}, or read numbers "
+            "with numeric=True (--numeric). Otherwise use a method for classes: dawid-skene"
+        )
     if "numeric" in expected:
-        return f"{title} takes numeric votes, and these labels are classes; read them with numeric=True (--numeric)"
+        advice = ", or use rater-mean" if got == "ordinal" else ""
+        return f"{title} takes numeric votes, and these labels are classes; read them with numeric=True (--numeric){advice}"
     return (
-        f"{title} takes ordered classes, and these classes have no order; if they do, name them from lowest to highest and "
-        "read them with ordered=True (--ordered --classes low,middle,high). Otherwise use a method for classes: dawid-skene"
+        f"{title} takes ordered classes, and these classes have no order; {declare_order}. Otherwise use a method for "
+        "classes: dawid-skene"
     )
 
 

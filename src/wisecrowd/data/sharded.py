@@ -28,7 +28,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -99,6 +99,7 @@ class ShardFiles(PairVotes):
 
     def __init__(self, crowd: ShardedCrowd, info: ShardInfo) -> None:
         self._crowd, self._info = crowd, info
+        self.has_class_order = crowd.is_ordered
 
     def prefetch(self) -> None:
         """Ask the operating system to read the votes from disk, without waiting for them."""
@@ -262,6 +263,8 @@ class ShardedCrowd:
         SHA-256 of the contents.
     verify : bool, default=True
         Whether files are compared with their digests when they are first read.
+    is_ordered : bool, default=False
+        Whether the classes are ordered, from lowest to highest.
     checked_shards : dict
         Signatures of the files that were checked, by the name of the shard.
 
@@ -282,11 +285,16 @@ class ShardedCrowd:
     has_workers: bool
     digest: str
     verify: bool = True
+    is_ordered: bool = False
     checked_shards: dict[str, tuple[FileSignature, ...]] = field(default_factory=dict, repr=False)
 
     is_numeric = False
-    answer_type: ClassVar[AnswerType] = "categorical"
     has_times = False
+
+    @property
+    def answer_type(self) -> AnswerType:
+        """Type of the labels: "categorical" or "ordinal"."""
+        return "ordinal" if self.is_ordered else "categorical"
 
     @property
     def classes(self) -> pd.Index:
@@ -312,7 +320,9 @@ class ShardedCrowd:
             table.validate()
         ids = {name: tables[name].read_column("value") for name in names[:-1]}
         pair_worker, pair_label = (tables["pairs"].read_numbers(name, [np.int32]) for name in ("worker", "label"))
-        sha256 = compute_crowd_digest(ids["classes"], ids.get("workers"), pair_worker, pair_label, self.shard_infos)
+        sha256 = compute_crowd_digest(
+            ids["classes"], ids.get("workers"), pair_worker, pair_label, self.shard_infos, ordered=self.is_ordered
+        )
         if self.verify and sha256 != self.digest:
             raise InputError(
                 f"{self.folder} was changed after it was written: the SHA-256 of its vocabularies, pairs and shards is not "
@@ -395,6 +405,7 @@ class ShardedCrowd:
             classes=self.classes,
             weight=np.concatenate([shard.weight for shard in shards]) if self.is_weighted else None,
             duplicates="keep",
+            ordered=self.is_ordered,
         )
 
     def drop_workers(self) -> Crowd:
@@ -408,8 +419,9 @@ class ShardedCrowd:
         counts = np.concatenate([shard.vote_counts for shard in self.shards])
         task, label = np.nonzero(counts)
         return Crowd.from_codes(
-            task, None, label, tasks=self.tasks, workers=None, classes=self.classes, weight=counts[task, label]
-        )
+            task, None, label, tasks=self.tasks, workers=None, classes=self.classes, weight=counts[task, label],
+            ordered=self.is_ordered,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return self.n_tasks
@@ -581,12 +593,15 @@ def _parse_crowd(folder: Path, content: dict[str, Any], verify: bool) -> Sharded
         total = sum(getattr(info, name) for info in infos)
         if content[name] != total:
             raise ValueError(f"{name} is {preview([content[name]])}, and the shards have {total} together")
-    for name in ("weighted", "has_workers"):
-        if not isinstance(content[name], bool):
-            raise ValueError(f"{name} is {preview([content[name]])}")
+    flags = {"ordered": content.get("ordered", False)} | {name: content[name] for name in ("weighted", "has_workers")}
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is {preview([value])}")
     if not _is_digest(content["sha256"]):
         raise ValueError(f"sha256 is {preview([content['sha256']])}")
-    return ShardedCrowd(folder, infos, content["weighted"], content["has_workers"], content["sha256"], bool(verify))
+    return ShardedCrowd(
+        folder, infos, flags["weighted"], flags["has_workers"], content["sha256"], bool(verify), flags["ordered"]
+    )
 
 
 def _check_files(crowd: ShardedCrowd) -> None:
@@ -692,6 +707,7 @@ def finish_shards(
     pair_worker: NDArray[np.int32],
     pair_label: NDArray[np.int32],
     weighted: bool,
+    ordered: bool = False,
 ) -> ShardedCrowd:
     """Write the vocabularies, the pairs and, last of all, ``crowd.json``.
 
@@ -707,6 +723,8 @@ def finish_shards(
         Worker and class code of each pair.
     weighted : bool
         Whether the shards have weights.
+    ordered : bool, default=False
+        Whether the classes are ordered, from lowest to highest.
 
     Returns
     -------
@@ -728,7 +746,7 @@ def finish_shards(
     _write_arrow(path / "classes.arrow", {"value": class_ids})
     if worker_ids is not None:
         _write_arrow(path / "workers.arrow", {"value": worker_ids})
-    sha256 = compute_crowd_digest(class_ids, worker_ids, pair_worker, pair_label, shard_infos)
+    sha256 = compute_crowd_digest(class_ids, worker_ids, pair_worker, pair_label, shard_infos, ordered=ordered)
     write_json(
         path / "crowd.json",
         {
@@ -737,6 +755,7 @@ def finish_shards(
             "n_votes": sum(info.n_votes for info in shard_infos),
             "weighted": weighted,
             "has_workers": workers is not None,
+            **({"ordered": True} if ordered else {}),
             "sha256": sha256,
             "shards": [info._asdict() for info in shard_infos],
         },
@@ -750,6 +769,8 @@ def compute_crowd_digest(
     pair_worker: NDArray[np.int32],
     pair_label: NDArray[np.int32],
     infos: Iterable[ShardInfo],
+    *,
+    ordered: bool = False,
 ) -> str:
     """Compute the digest of a crowd in shards from its vocabularies, its pairs and the digests of its shards.
 
@@ -761,6 +782,8 @@ def compute_crowd_digest(
         Worker and class code of each pair.
     infos : iterable of ShardInfo
         The shards in their order.
+    ordered : bool, default=False
+        Whether the classes are ordered.
 
     Returns
     -------
@@ -781,6 +804,8 @@ def compute_crowd_digest(
             _update_digest(sha, name, column)
     for info in infos:
         sha.update(f"{info.name} {info.n_tasks} {info.n_votes} {info.sha256}\n".encode())
+    if ordered:
+        sha.update(b"ordered")
     return sha.hexdigest()
 
 
@@ -830,6 +855,7 @@ def write_shards(crowd: Crowd, folder: str | os.PathLike[str], votes_per_shard: 
         pair_worker=pairs.worker,
         pair_label=pairs.label,
         weighted=crowd.is_weighted,
+        ordered=crowd.is_ordered,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,29 +99,30 @@ def simulate_ratings(
     spread = np.exp(spread_sd * rng.standard_normal(n_workers))
     worker = np.concatenate([rng.permutation(n_workers)[:votes_per_task] for _ in range(n_tasks)])
     task = np.repeat(np.arange(n_tasks), votes_per_task)
-    tasks, workers = (pd.Index([f"{letter}{n}" for n in range(size)]) for letter, size in (("t", n_tasks), ("w", n_workers)))
+    tasks, workers = (
+        pd.Index([f"{letter}{n}" for n in range(size)]) for letter, size in (("t", n_tasks), ("w", n_workers))
+    )
     response = score[task] - severity[worker] + rng.logistic(size=len(task)) / slope[worker]
     rows = pd.DataFrame({"task": tasks[task], "worker": workers[worker]})
     if n_classes is None:
-        thresholds, truth = np.empty(0), score
-        crowd = Crowd.from_frame(rows.assign(label=response / spread[worker]), numeric=True, tasks=tasks, workers=workers)
+        thresholds = np.empty(0)
+        truth: NDArray[Any] = score
+        crowd = Crowd.from_frame(
+            rows.assign(label=response / spread[worker]), numeric=True, tasks=tasks, workers=workers
+        )
     else:
         # Classes are equally frequent among the true scores.
         thresholds = np.asarray(_normal_quantiles(n_classes), dtype=np.float64)
         label = 1 + (response[:, None] > spread[worker, None] * thresholds).sum(axis=1)
         truth = 1 + np.searchsorted(thresholds, score)
         classes = list(range(1, n_classes + 1))
-        crowd = Crowd.from_frame(
-            rows.assign(label=label), ordered=True, tasks=tasks, workers=workers, classes=classes
-        )
+        crowd = Crowd.from_frame(rows.assign(label=label), ordered=True, tasks=tasks, workers=workers, classes=classes)
     index = tasks.rename("task")
     return SimulatedRatings(
         crowd,
         pd.Series(score, index=index, name="score"),
         pd.Series(truth, index=index, name="label"),
-        pd.DataFrame(
-            {"severity": severity, "discrimination": slope, "spread": spread}, index=workers.rename("worker")
-        ),
+        pd.DataFrame({"severity": severity, "discrimination": slope, "spread": spread}, index=workers.rename("worker")),
         thresholds,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -64,7 +64,8 @@ class RaterMean(NumericAggregator):
 
     scale: bool = parameter(default=True, help="Raters differ in scale; False corrects offsets only.")
     smoothing: float = parameter(
-        default=20.0, help="Number of pseudo-ratings of typical noise per rater; inf makes the noise of all raters equal."
+        default=20.0,
+        help="Number of pseudo-ratings of typical noise per rater; inf makes the noise of all raters equal.",
     )
     shrink: bool = parameter(
         default=True, help="Pull uncertain estimates towards the mean; False gives unbiased estimates, which vary more."

@@ -112,7 +112,10 @@ class GradedLikelihood:
         if gold_worker:
             mean[n_workers - 1] = np.log(GOLD_DISCRIMINATION)
             sd[[n_workers - 1, 2 * n_workers - 1, 3 * n_workers - 1]] = 0
-        mean[3 * n_workers], sd[3 * n_workers : 3 * n_workers + 2] = np.log(TYPICAL_DISCRIMINATION), [BASE_SD, CENTRE_SD]
+        mean[3 * n_workers], sd[3 * n_workers : 3 * n_workers + 2] = (
+            np.log(TYPICAL_DISCRIMINATION),
+            [BASE_SD, CENTRE_SD],
+        )
         mean[3 * n_workers + 2 :], sd[3 * n_workers + 2 :] = np.log(3 / n_classes), GAP_SD
         with np.errstate(divide="ignore"):
             self.prior = GaussianPrior(mean, 1 / sd**2)

@@ -68,13 +68,16 @@ class GradedResponse(Aggregator):
     answer_types: ClassVar[tuple[AnswerType, ...]] = ("ordinal",)
 
     discrimination_sd: float = parameter(
-        default=0.3, help="Prior standard deviation of the logarithm of a discrimination; 0 makes all raters equal in it."
+        default=0.3,
+        help="Prior standard deviation of the logarithm of a discrimination; 0 makes all raters equal in it.",
     )
     severity_sd: float = parameter(
-        default=0.5, help="Prior standard deviation of a severity, in units of the scores; 0 makes all severities equal."
+        default=0.5,
+        help="Prior standard deviation of a severity, in units of the scores; 0 makes all severities equal.",
     )
     spread_sd: float = parameter(
-        default=0.5, help="Prior standard deviation of the logarithm of a spread; 0 gives all raters the same thresholds."
+        default=0.5,
+        help="Prior standard deviation of the logarithm of a spread; 0 gives all raters the same thresholds.",
     )
     n_nodes: int = parameter(default=31, help="Number of scores in the grid over which tasks are integrated.")
     level: float = parameter(default=0.9, help="Probability of the intervals of scores.")
@@ -108,7 +111,7 @@ class GradedResponse(Aggregator):
             votes.pairs, crowd.n_classes, nodes, discrimination_sd=self.discrimination_sd, severity_sd=self.severity_sd,
             spread_sd=self.spread_sd, gold_worker=gold is not None,
         )  # fmt: skip
-        votes_per_worker = np.bincount(votes.worker_codes, votes.weight, votes.n_workers)
+        votes_per_worker = np.bincount(votes.worker_codes, votes.weight, votes.n_workers).astype(np.float64)
         point = model.initial_point(_label_shares(crowd))
         if start is not None:
             point = _carry_over(start, crowd, model, point)
@@ -178,10 +181,8 @@ class GradedResponse(Aggregator):
         votes_per_worker: Array,
     ) -> None:
         """Set the fitted attributes."""
-        # Raters define the classes in proportion to their information about the scores.
-        weight = votes_per_worker * parameters.discrimination**2
-        share = weight / weight.sum()
-        self.thresholds_ = float(share @ parameters.severity) + float(share @ parameters.spread) * parameters.thresholds
+        shift, stretch = _average_rater(votes_per_worker, *parameters[:3])
+        self.thresholds_ = shift + stretch * parameters.thresholds
         self.score_, self.score_error_ = scores.mean, scores.error
         self.votes_per_task_ = np.bincount(crowd.task, crowd.weight, crowd.n_tasks).astype(np.float64)
         n = crowd.n_workers
@@ -226,6 +227,13 @@ def _label_shares(crowd: Crowd) -> Array:
     return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
+def _average_rater(n_votes: Array, discrimination: Array, severity: Array, spread: Array) -> tuple[float, float]:
+    """Return severity and spread of the raters, weighted by the information in their votes."""
+    weight = n_votes * discrimination**2
+    share = weight / weight.sum()
+    return float(share @ severity), float(share @ spread)
+
+
 def _class_probs(mean: Array, error: Array, thresholds: Array) -> Array:
     """Return the probability of each class for normal scores."""
     below = ndtr((thresholds - mean[:, None]) / error[:, None])
@@ -252,7 +260,13 @@ def _carry_over(source: GradedResponse, crowd: Crowd, model: GradedLikelihood, p
     position = source.worker_index_.get_indexer(crowd.workers)
     known, rows = np.flatnonzero(position >= 0), position[position >= 0]
     point, n_workers = point.copy(), model.pairs.n_workers
-    base = point[3 * n_workers]
+    common = 3 * n_workers
+    base = point[common] = float(np.log(source.discrimination_).mean())
+    if source.classes_.equals(crowd.classes) and len(source.thresholds_):
+        n_votes = source.workers_["n_votes"].to_numpy(dtype=np.float64)
+        shift, stretch = _average_rater(n_votes, source.discrimination_, source.severity_, source.spread_)
+        thresholds = (source.thresholds_ - shift) / stretch
+        point[common + 1], point[common + 2 :] = thresholds.mean(), np.log(np.diff(thresholds))
     point[known] = np.log(source.discrimination_[rows]) - base
     point[n_workers + known] = source.severity_[rows]
     point[2 * n_workers + known] = np.log(source.spread_[rows])

@@ -25,8 +25,8 @@ class OrdinalDawidSkene(ConfusionEM):
     fall with the distance, too: s_kl = smoothing + diagonal·decay^|k−l|.
 
     Choose it for grades and levels that are real classes, such as stages or degrees of relevance, when workers label many
-    tasks each. It needs fewer votes than `DawidSkene`, and no worker is read as an adversary. For ratings of a continuous
-    quality, `GradedResponse` has fewer parameters per worker.
+    tasks each. It predicts ratings better than `DawidSkene`, but no worker can be read as an adversary. For ratings of a
+    continuous quality, `GradedResponse` has fewer parameters per worker.
 
     Examples
     --------
