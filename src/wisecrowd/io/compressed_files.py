@@ -129,7 +129,9 @@ def check_unpacked_size(n_bytes: int, packed_bytes: int, subject: str = "it", *,
 
 def _describe_limit(limit: int, packed_bytes: int) -> str:
     if _chosen_limit.get() is not None:
-        return f"more than max_unpacked, {format_size(limit)}"
+        return (
+            f"more than max_unpacked, {format_size(limit)}; if you trust the file, raise max_unpacked (--max-unpacked)"
+        )
     fits_ratio = limit >= max(MAX_RATIO * packed_bytes, MIN_LIMIT_BYTES)
     reason = f"too much for a file of {format_size(packed_bytes)}" if fits_ratio else "too much for the free memory"
     return f'{reason}; if you trust it, allow more, for example max_unpacked="16GB" (--max-unpacked 16GB)'
@@ -206,7 +208,9 @@ class _BoundedFile(io.RawIOBase):
     def __init__(self, stream: Any, packed_bytes: int, in_memory: bool) -> None:
         self.stream, self.packed_bytes = stream, packed_bytes
         self.limit = get_unpacked_limit(packed_bytes, in_memory=in_memory)
-        self.description = _describe_limit(self.limit, packed_bytes)
+        is_chosen = _chosen_limit.get() is not None  # the description then names the limit itself
+        self.excess = "" if is_chosen else f"more than {format_size(self.limit)}, "
+        self.excess += _describe_limit(self.limit, packed_bytes)
         self.n_bytes = 0
 
     def readable(self) -> bool:
@@ -224,7 +228,7 @@ class _BoundedFile(io.RawIOBase):
             raise InputError(f"it cannot be decompressed: {error}; it may be damaged or cut off") from None
         self.n_bytes += len(content)
         if self.n_bytes > self.limit:
-            raise InputError(f"it unpacks to more than {format_size(self.limit)}, {self.description}")
+            raise InputError(f"it unpacks to {self.excess}")
         return content
 
     def readinto(self, buffer: WriteableBuffer) -> int:
