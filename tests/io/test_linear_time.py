@@ -1,15 +1,13 @@
 """The work of reading is proportional to the size of a file, also of one that is built to be slow.
 
-Work is counted in calls and lines of Python where that is what grows. Where a library or a copy of text is what grows, the
-processor time of two sizes is compared, with a wide margin.
+Work is counted, not timed: lines of Python, comparisons of names, and characters that are copied when texts are added up.
 """
 
 from __future__ import annotations
 
-import gc
+import csv
 import json
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,14 +19,13 @@ import wisecrowd as wc
 from wisecrowd.errors import InputError
 from wisecrowd.io import features, read_project
 from wisecrowd.io.features import read_features
+from wisecrowd.io.tools import cvat, export_files, label_sets
 from wisecrowd.io.tools.exported_answers import ExportedQuestion
 from wisecrowd.io.tools.label_sets import format_label_set, parse_label_set
 from wisecrowd.io.tools.question_votes import name_workers
 
 #: Growth of the work between two sizes that differ by a factor of four. Quadratic work grows by sixteen.
 GROWTH, MAX_RATIO = 4, 8
-#: Processor seconds that the noise of a busy machine may add; quadratic work would add much more.
-NOISE_SECONDS = 0.3
 
 
 def count_lines(run: Callable[[], Any]) -> int:
@@ -50,27 +47,10 @@ def count_lines(run: Callable[[], Any]) -> int:
     return n_lines
 
 
-def measure_seconds(run: Callable[[], Any]) -> float:
-    """Return the least processor time of three calls."""
-    gc.collect()
-    seconds = []
-    for _ in range(3):
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
-
-
 def check_count(make: Callable[[int], Callable[[], Any]], size: int) -> None:
     make(2)()  # imports
     small, large = (count_lines(make(n)) for n in (size, GROWTH * size))
     assert large < MAX_RATIO * small
-
-
-def check_seconds(make: Callable[[int], Callable[[], Any]], size: int) -> None:
-    make(2)()
-    small, large = (measure_seconds(make(n)) for n in (size, GROWTH * size))
-    assert large < MAX_RATIO * small + NOISE_SECONDS
 
 
 def write_lines(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -78,11 +58,8 @@ def write_lines(path: Path, records: list[dict[str, Any]]) -> Path:
     return path
 
 
-# ---------------------------------------------------------------------- tables
-
-
 class CountedName(str):
-    """Column name that counts how often it is compared."""
+    """Name that counts how often it is compared, also by ``in`` and ``count`` of a list."""
 
     n_comparisons = 0
 
@@ -93,10 +70,59 @@ class CountedName(str):
     __hash__ = str.__hash__
 
 
-def test_columns_of_features_are_compared_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+class CountedText(str):
+    """Text that counts the characters that are copied when it is added to another text."""
+
+    n_copied = 0
+
+    def __add__(self, other: str) -> CountedText:
+        return CountedText.concatenate(self, other)
+
+    def __radd__(self, other: str) -> CountedText:
+        return CountedText.concatenate(other, self)
+
+    @classmethod
+    def concatenate(cls, first: str, second: str) -> CountedText:
+        cls.n_copied += len(first) + len(second)
+        return cls(str(first) + str(second))
+
+
+@pytest.fixture(autouse=True)
+def reset_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountedName, "n_comparisons", 0)
+    monkeypatch.setattr(CountedText, "n_copied", 0)
+
+
+@pytest.fixture
+def counted_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every cell that an export's CSV reader yields a `CountedName`."""
+
+    class CountingReader:
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            self.reader = csv.reader(*arguments, **options)
+
+        def __iter__(self) -> CountingReader:
+            return self
+
+        def __next__(self) -> list[CountedName]:
+            return list(map(CountedName, next(self.reader)))
+
+        @property
+        def line_num(self) -> int:
+            return self.reader.line_num
+
+    class CountingCsv:
+        field_size_limit, Error, reader = csv.field_size_limit, csv.Error, CountingReader
+
+    monkeypatch.setattr(export_files, "csv", CountingCsv)
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def test_columns_of_features_are_compared_a_few_times() -> None:
     n = 2_000
     names = [CountedName(f"feature{number}") for number in range(n)]
-    monkeypatch.setattr(CountedName, "n_comparisons", 0)
     assert features._find_task_column(["task", *names], None) == "task"
     assert CountedName.n_comparisons < 20 * n
 
@@ -112,19 +138,15 @@ def test_fifty_thousand_columns(tmp_path: Path) -> None:
         read_features(path)
 
 
+@pytest.mark.usefixtures("counted_cells")
 def test_repeated_columns_of_an_export(tmp_path: Path) -> None:
-    def make(n: int) -> Callable[[], Any]:
-        path = tmp_path / f"{n}.tsv"
-        names = [f"INPUT:{number // 2}" for number in range(n)]
-        path.write_text("\t".join(["OUTPUT:x", "ASSIGNMENT:worker_id", *names]) + "\n")
-
-        def read() -> None:
-            with pytest.raises(InputError, match="several columns"):
-                read_project(path, "toloka")
-
-        return read
-
-    check_seconds(make, 20_000)
+    n = 1_000
+    path = tmp_path / "assignments.tsv"
+    names = [f"INPUT:{number // 2}" for number in range(n)]
+    path.write_text("\t".join(["OUTPUT:x", "ASSIGNMENT:worker_id", *names]) + "\n")
+    with pytest.raises(InputError, match="several columns"):
+        read_project(path, "toloka")
+    assert 0 < CountedName.n_comparisons < 20 * n
 
 
 # ---------------------------------------------------------------------- exports in which every record has keys of its own
@@ -161,15 +183,16 @@ def test_keys_of_json_min(tmp_path: Path) -> None:
     check_count(make, 200)
 
 
+@pytest.mark.usefixtures("counted_cells")
 def test_questions_of_crowdflower(tmp_path: Path) -> None:
-    def make(n: int) -> Callable[[], Any]:
-        path = tmp_path / f"{n}.csv"
-        names = [f"q{number}" for number in range(n)]
-        header = ",".join(["_unit_id", "_worker_id", "_trust", *names, *(f"{name}_gold" for name in names)])
-        path.write_text(f"{header}\n1,w,1,{','.join(['x'] * (2 * n))}\n")
-        return lambda: wc.io.FORMATS["crowdflower"].reader.read_export(path)  # type: ignore[misc]
-
-    check_seconds(make, 4_000)
+    n = 500
+    path = tmp_path / "full.csv"
+    names = [f"q{number}" for number in range(n)]
+    header = ",".join(["_unit_id", "_worker_id", "_trust", *names, *(f"{name}_gold" for name in names)])
+    path.write_text(f"{header}\n1,w,1,{','.join(['x'] * (2 * n))}\n")
+    export = wc.io.FORMATS["crowdflower"].reader.read_export(path)  # type: ignore[misc]
+    assert len(export.questions) == n
+    assert 0 < CountedName.n_comparisons < 50 * n
 
 
 def test_options_of_a_multiple_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,37 +212,57 @@ def test_options_of_a_multiple_choice(tmp_path: Path, monkeypatch: pytest.Monkey
 # ---------------------------------------------------------------------- text
 
 
-def test_text_of_xml(tmp_path: Path) -> None:
-    def make(n: int) -> Callable[[], Any]:
-        path = tmp_path / f"{n}.xml"
-        # Every character reference is a piece of text of its own.
-        text = "&#120;y" * n
-        path.write_text(
-            f"<annotations><meta><task><id>{text}</id><assignee><username>{text}</username></assignee></task></meta>"
-            f"<name>{text}</name><image name='a'><tag label='cat'/></image></annotations>"
-        )
-        return lambda: read_project(path)
+def test_text_of_xml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 40_000
+    path = tmp_path / "annotations.xml"
+    # Every character reference is a piece of text of its own; the parser joins them to pieces of a few kilobytes.
+    text = "&#120;y" * n
+    path.write_text(
+        f"<annotations><meta><task><id>{text}</id><assignee><username>{text}</username></assignee></task></meta>"
+        f"<name>{text}</name><image name='a'><tag label='cat'/></image></annotations>"
+    )
+    add_text, n_pieces = cvat._DocumentParser._add_text, 0
 
-    check_seconds(make, 40_000)
-    assert read_project(tmp_path / "40000.xml").get_question().crowd.workers.tolist() == ["xy" * 40_000]  # type: ignore[union-attr]
+    def add_counted_text(parser: Any, text: str) -> None:
+        nonlocal n_pieces
+        n_pieces += 1
+        add_text(parser, CountedText(text))
 
-
-def test_depth_of_xml(tmp_path: Path) -> None:
-    def make(n: int) -> Callable[[], Any]:
-        path = tmp_path / f"{n}.xml"
-        image = "<image name='a'><tag label='cat'/></image>"
-        path.write_text(f"<annotations>{image}{'<a><tag/>' * n}{'</a>' * n}</annotations>")
-        return lambda: read_project(path)
-
-    check_seconds(make, 10_000)
+    monkeypatch.setattr(cvat._DocumentParser, "_add_text", add_counted_text)
+    crowd = read_project(path).get_question().crowd
+    assert crowd.workers.tolist() == ["xy" * n]  # type: ignore[union-attr]
+    assert n_pieces > 10
+    assert CountedText.n_copied < 2 * len(text)
 
 
-def test_sets_of_labels() -> None:
-    def make(n: int) -> Callable[[], Any]:
-        text = "x\\|y" * n + "|" + "z" * n
-        return lambda: parse_label_set(text)
+def test_depth_of_xml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 1_000
+    path = tmp_path / "annotations.xml"
+    image = "<image name='a'><tag label='cat'/></image>"
+    path.write_text(f"<annotations>{image}{'<a><tag/>' * n}{'</a>' * n}</annotations>")
+    start_element = cvat._DocumentParser._start_element
+    monkeypatch.setattr(
+        cvat._DocumentParser,
+        "_start_element",
+        lambda parser, tag, attributes: start_element(parser, CountedName(tag), attributes),
+    )
+    assert read_project(path).get_question().crowd.n_votes == 1  # type: ignore[union-attr]
+    assert 0 < CountedName.n_comparisons < 50 * n
 
-    check_seconds(make, 40_000)
+
+def test_sets_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = label_sets._PIECE
+
+    class CountingPattern:
+        @staticmethod
+        def findall(text: str) -> list[CountedText]:
+            return list(map(CountedText, pattern.findall(text)))
+
+    monkeypatch.setattr(label_sets, "_PIECE", CountingPattern)
+    n = 1_000
+    text = "x\\|y" * n + "|" + "z" * n
+    assert parse_label_set(text) == ("x|y" * n, "z" * n)
+    assert CountedText.n_copied < 2 * len(text)
     options = ("a|b", "c\\", "", "∅", "x" * 1000)
     assert parse_label_set(format_label_set(options)) == options
 
