@@ -114,7 +114,7 @@ def test_the_seed_decides() -> None:
 
 def test_a_crowd_without_three_groups_is_refused_with_advice() -> None:
     crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(100) for worker in range(2)])
-    with pytest.raises(InputError, match="start from the votes"):
+    with pytest.raises(InputError, match="crowd has 0; use init='votes'"):
         infer_spectral_posterior(crowd)
     with pytest.raises(UsageError, match="one-coin"):
         infer_spectral_posterior(crowd, model="one_coin")

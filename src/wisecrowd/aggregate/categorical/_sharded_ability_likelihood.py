@@ -24,7 +24,7 @@ from wisecrowd.engines import StreamEngine
 from wisecrowd.engines.base import Chunk, ChunkState, Engine, tally_chunk
 from wisecrowd.engines.distributed_vector import DistributedVector
 from wisecrowd.engines.retained import pack_retained, read_retained, sum_and_retain, unpack_retained
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import UsageError, preview
 
 
 class ShardedAbilityLikelihood:
@@ -162,8 +162,11 @@ class ShardedAbilityLikelihood:
         abilities = state.read_numbers("abilities", self.ability_prior.mean.shape)
         ends = state.read_numbers("ends", (self.n_chunks,), lowest=0)
         sizes = np.array(list(self.engine.map(_count_task_parameters, self.spec)), dtype=np.int64)
-        if not np.array_equal(ends, np.cumsum(sizes)):
-            raise ValueError("the task parameters are not those of these shards")
+        expected_ends = np.cumsum(sizes)
+        if not np.array_equal(ends, expected_ends):
+            raise ValueError(
+                f"the task parameters of the shards must end at {preview(expected_ends.tolist())}; got {preview(ends.tolist())}"
+            )
         tasks = state.read_numbers("tasks", (int(sizes.sum()),))
         return DistributedVector.from_parts(self.engine, abilities, self.engine.retain(_slice_tasks, tasks, ends))
 

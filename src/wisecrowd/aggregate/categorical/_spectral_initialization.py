@@ -225,7 +225,7 @@ def _find_triangles(
 
 
 def estimate_spectral_confusion(crowd: Crowd, random_state: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Estimate class prior and P(label given class) from moments of the votes.
+    """Estimate class prior and P(label given class) from how often three random groups of workers agree.
 
     Parameters
     ----------
@@ -237,24 +237,26 @@ def estimate_spectral_confusion(crowd: Crowd, random_state: int = 0) -> tuple[ND
     Returns
     -------
     prior : ndarray of shape (n_classes,)
+        Class prior.
     label_probs : ndarray of shape (n_pairs, n_classes)
+        P(label of the pair given class) for the pairs (worker, label) that occur, ``crowd.pairs``.
 
     Raises
     ------
     InputError
-        If too few tasks were labelled by all three groups.
+        If too few tasks were labelled by workers of all three groups.
 
     Examples
     --------
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(5000, n_classes=2, votes_per_task=6, workers=["noisy(0.8)"] * 6, prior=[0.7, 0.3])
-    >>> prior, label_probs = estimate_spectral_confusion(made.crowd)
+    >>> simulation = simulate_crowd(5000, n_classes=2, votes_per_task=6, workers=["noisy(0.8)"] * 6, prior=[0.7, 0.3])
+    >>> prior, label_probs = estimate_spectral_confusion(simulation.crowd)
     >>> prior.round(1).tolist(), label_probs[:2].round(1).tolist()
     ([0.7, 0.3], [[0.8, 0.2], [0.2, 0.8]])
     """
     rng = np.random.default_rng(random_state)
     assert crowd.worker is not None
-    # A class without votes has no moments; its prior is zero.
+    # A class without votes has no moments: its prior is zero, and P(label given this class) has no effect.
     chosen = np.unique(crowd.pairs.label)
     group = _assign_groups(crowd, rng)
     cell = (group[crowd.worker] * crowd.n_tasks + crowd.task) * crowd.n_classes + crowd.label
@@ -266,14 +268,15 @@ def estimate_spectral_confusion(crowd: Crowd, random_state: int = 0) -> tuple[ND
     n_complete, n_required = np.count_nonzero(is_complete), MIN_TASKS_PER_CLASS * len(chosen)
     if n_complete < n_required:
         raise InputError(
-            f"a spectral start needs {n_required} tasks with votes of three groups of workers, and this crowd has "
-            f"{n_complete}; start from the votes, or use the one-coin model"
+            f"a spectral start needs {n_required} tasks with votes from each of three random groups of workers, and this "
+            f"crowd has {n_complete}; use init='votes', or OneCoin(init='spectral')"
         )
     one, two, three = share[:, is_complete]
+    # The last group of each view is the one that is estimated.
     views = (two, three, one), (three, one, two), (one, two, three)
     estimates = [_estimate_group(*view, rng) for view in views]
     prior = np.mean([estimate.prior for estimate in estimates], axis=0)
-    group_probs = np.stack([estimate.label_probs for estimate in estimates])  # (groups, given, true)
+    group_probs = np.stack([estimate.label_probs for estimate in estimates])  # (groups, label, class)
     label = np.searchsorted(chosen, crowd.pairs.label)
     label_probs = _estimate_worker_probs(crowd, group, share, prior, group_probs, label)
 
