@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import math
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -308,3 +311,30 @@ def test_default_limits_are_finite() -> None:
     limits = ConnectionLimits()
     assert all(0 < value < math.inf for value in vars(limits).values())
     assert limits.connections_per_address < limits.connections
+
+
+def test_response_after_a_refusal_is_dropped_quietly(run_server: Any) -> None:
+    is_refused, has_ended = threading.Event(), threading.Event()
+
+    async def answer_late(_: Any, __: Any, send: Any) -> None:
+        await asyncio.to_thread(is_refused.wait, PATIENCE)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"late"})
+        has_ended.set()
+
+    errors: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = errors.append  # type: ignore[method-assign]
+    logger = logging.getLogger("uvicorn.error")
+    with run_server(answer_late) as address:
+        logger.addHandler(handler)  # the server has removed the handlers of before
+        try:
+            peer = Peer(address)
+            with peer.socket:
+                peer.send(request("/") + b"\x00 is no request\r\n\r\n")
+                assert peer.is_closed()
+            is_refused.set()
+            assert has_ended.wait(PATIENCE)
+        finally:
+            logger.removeHandler(handler)
+    assert errors == []

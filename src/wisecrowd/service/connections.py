@@ -240,6 +240,7 @@ class LimitedProtocol(HttpToolsProtocol):
             Transport of the connection.
         """
         super().connection_made(transport)
+        self._response_writer = _ResponseWriter(transport)
         self.address = group_address(self.client[0] if self.client else "")
         self._deadline = self.loop.time() + self._limits.header_seconds
         if not self._registry.add(self, self.loop):
@@ -302,6 +303,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadline = self.loop.time() + self._limits.body_seconds
         self.scope["state"]["connection"] = self
         super().on_headers_complete()
+        self.cycle.transport = self._response_writer  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of a body.
@@ -363,6 +365,22 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _count_header_bytes(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+
+class _ResponseWriter:
+    """Transport of a response, which ignores what is written after the connection was closed.
+
+    A refusal closes the connection while earlier requests of it are being answered. The transport of uvloop would raise an
+    error for each of them, and uvicorn would log it.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing, self.close = transport.is_closing, transport.close
+
+    def write(self, data: bytes) -> None:
+        if not self.is_closing():
+            self._transport.write(data)
 
 
 class _RefusedRequestError(Exception):
