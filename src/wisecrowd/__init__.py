@@ -107,10 +107,12 @@ _HOME = {
     "estimate_confidence": "evaluate.confidence",
     "evaluate_audit": "evaluate.audit",
     "diagnose_crowd": "diagnose.diagnosis",
+    "diagnose_raters": "diagnose.raters",
     "fetch_dataset": "io.datasets",
     "find": "base.registry",
     "find_finished_tasks": "plan.stopping",
     "group_workers": "diagnose.groups",
+    "intraclass_correlation": "diagnose.intraclass",
     "krippendorff_alpha": "diagnose.agreement",
     "list_datasets": "io.datasets",
     "load": "base.persistence",
@@ -200,8 +202,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
     from wisecrowd.diagnose.groups import group_workers as group_workers
+    from wisecrowd.diagnose.intraclass import intraclass_correlation as intraclass_correlation
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
+    from wisecrowd.diagnose.raters import diagnose_raters as diagnose_raters
     from wisecrowd.evaluate.audit import draw_audit_sample as draw_audit_sample
     from wisecrowd.evaluate.audit import evaluate_audit as evaluate_audit
     from wisecrowd.evaluate.completion import CompleterScore as CompleterScore

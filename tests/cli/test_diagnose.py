@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wisecrowd import diagnose_crowd, simulate_crowd
+from wisecrowd import diagnose_crowd, simulate_crowd, simulate_ratings
 
 Run = Callable[..., Any]
 
@@ -96,3 +96,16 @@ def test_groups_have_figures_and_names_of_their_own(run: Run, tmp_path: Path) ->
     assert f"2 {second} ({', '.join(groups.members(1, 5))})" in said
     assert first.split("right")[1][:4] != second.split("right")[1][:4]
     assert "and 3 more)" in said
+
+
+def test_ordered_classes_have_severities(run: Run, tmp_path: Path) -> None:
+    made = simulate_ratings(n_tasks=150, n_workers=8, n_classes=4, votes_per_task=4, severity_sd=1.0, random_state=0)
+    path, out = tmp_path / "ratings.csv", tmp_path / "out"
+    made.crowd.to_frame().to_csv(path, index=False)
+    said = run("diagnose", path, "--ordered", "-o", out)
+    assert said.exit_code == 0
+    assert "ordinal alpha" in said.stdout
+    assert "infit" in said.stdout
+    raters = pd.read_csv(out / "raters.csv", index_col="worker")
+    assert raters["severity"].corr(made.workers["severity"]) > 0.9
+    assert json.loads((out / "run.json").read_text())["crowd"]["flagged_raters"] == raters["flags"].notna().sum()

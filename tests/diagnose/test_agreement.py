@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from wisecrowd import Crowd
 from wisecrowd.diagnose import agreement
 from wisecrowd.diagnose.agreement import cohen_kappas, fleiss_kappa, gwet_ac1, krippendorff_alpha
-from wisecrowd.errors import WisecrowdError
+from wisecrowd.errors import InputError, WisecrowdError
+from wisecrowd.simulate.ratings import simulate_ratings
 
 
 def crowd_of(seed: int, n_tasks: int = 60, n_workers: int = 7, n_classes: int = 4, density: float = 0.6) -> Crowd:
@@ -154,3 +157,41 @@ def test_what_cannot_be_told_is_not_a_number() -> None:
     assert np.isnan(float(krippendorff_alpha(unanimous)))
     with pytest.raises(WisecrowdError, match="interval must lie"):
         krippendorff_alpha(unanimous, interval=95)
+
+
+#: Ratings of two raters, with kappas of scikit-learn's cohen_kappa_score by weights.
+FIRST, SECOND = [1, 2, 3, 4, 5, 3, 2, 1, 4, 5, 2, 3], [1, 3, 3, 5, 4, 2, 2, 2, 4, 4, 1, 3]
+SKLEARN_KAPPAS = {None: 0.26315789473684215, "linear": 0.5922330097087378, "quadratic": 0.8189655172413793}
+
+
+@pytest.mark.parametrize("weights", SKLEARN_KAPPAS)
+def test_weighted_kappa_equals_scikit_learn(weights: Any) -> None:
+    votes = [(task, rater, row[task]) for rater, row in (("a", FIRST), ("b", SECOND)) for task in range(12)]
+    votes += [(task, "c", 1) for task in range(12, 20)]
+    crowd = Crowd.from_triples(votes, ordered=True, classes=[1, 2, 3, 4, 5, 6])
+    table = cohen_kappas(crowd, weights=weights)
+    assert table["kappa"].tolist() == pytest.approx([SKLEARN_KAPPAS[weights]])
+
+
+def test_weighted_kappa_of_many_pairs_equals_scikit_learn() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    crowd = simulate_ratings(n_tasks=60, n_workers=6, n_classes=4, votes_per_task=4, random_state=0).crowd
+    wide = crowd.to_frame().pivot(index="task", columns="worker", values="label")
+    for weights in ("linear", "quadratic"):
+        for row in cohen_kappas(crowd, weights=weights).itertuples():  # type: ignore[arg-type]
+            both = wide[[row.first, row.second]].dropna()
+            expected = cohen_kappa_score(both[row.first], both[row.second], weights=weights, labels=[1, 2, 3, 4])
+            assert row.kappa == pytest.approx(expected)
+
+
+def test_weighted_kappa_needs_an_order() -> None:
+    with pytest.raises(InputError, match="--ordered --classes low,middle,high"):
+        cohen_kappas(Crowd.from_triples([("t", "a", "x"), ("t", "b", "y")]), weights="linear")
+
+
+def test_ordinal_alpha_follows_the_order_of_the_crowd() -> None:
+    names = ["poor", "fair", "good"]
+    votes = [(task, rater, names[(task + (rater == "b" and task % 4 == 0)) % 3]) for task in range(9) for rater in "ab"]
+    ordered = krippendorff_alpha(Crowd.from_triples(votes, ordered=True, classes=names), "ordinal")
+    assert ordered == krippendorff_alpha(Crowd.from_triples(votes), "ordinal", order=names)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, DawidSkene, diagnose_crowd, simulate_crowd
+from wisecrowd import Crowd, DawidSkene, diagnose_crowd, simulate_crowd, simulate_ratings
 from wisecrowd.diagnose.agreement import krippendorff_alpha
 from wisecrowd.diagnose.diagnosis import Diagnosis
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -96,3 +96,15 @@ def test_html_lists_flagged_workers_first(diagnosis: Diagnosis) -> None:
 def test_numbers_and_votes_without_workers_are_refused() -> None:
     with pytest.raises(UsageError, match="diagnosing a crowd needs worker ids"):
         diagnose_crowd(CROWD.drop_workers())
+
+
+def test_ordered_classes_add_severities_and_ordinal_agreement(diagnosis: Diagnosis) -> None:
+    assert diagnosis.raters is None
+    assert "ordinal_alpha" not in diagnosis.overview
+    crowd = simulate_ratings(n_tasks=100, n_workers=8, votes_per_task=4, random_state=0).crowd
+    ordinal = diagnose_crowd(crowd)
+    assert ordinal.raters is not None
+    figures = ordinal.overview
+    assert figures["ordinal_alpha"] == pytest.approx(float(krippendorff_alpha(crowd, "ordinal")))
+    assert 0 < figures["icc"] < 1
+    json.dumps(figures, allow_nan=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.diagnose import Diagnosis
 
-WORKERS, TASKS, CONFUSION, COPIES = "workers.csv", "tasks.csv", "confusion.csv", "copies.csv"
+WORKERS, TASKS, CONFUSION, COPIES, RATERS = "workers.csv", "tasks.csv", "confusion.csv", "copies.csv", "raters.csv"
 #: Workers and tasks shown, and members named per group; the files contain all.
 SHOWN, NAMED = 8, 5
 
@@ -55,8 +55,14 @@ def diagnose(
 
       wisecrowd diagnose votes.csv --members members.csv
 
+    If classes are ordered (--ordered), also estimates the severity of raters
+    and whether their ratings vary more or less than expected (infit and outfit,
+    many-facet Rasch analysis):
+
+      wisecrowd diagnose ratings.csv --ordered -o results
+
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
-    class), copies.csv and run.json.
+    class), copies.csv, raters.csv (if classes are ordered) and run.json.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
@@ -67,7 +73,7 @@ def diagnose(
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
-        check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], inputs)
+        check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RATERS, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
@@ -93,6 +99,7 @@ def diagnose(
     fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         _show_workers(result.workers)
+        _show_raters(result)
         _show_groups(result)
         _show_tasks(result)
 
@@ -106,6 +113,8 @@ def _tables(result: Diagnosis) -> dict[str, pd.DataFrame]:
         CONFUSION: result.confusion,
         COPIES: result.worker_diagnosis.copying.suspects,
     }
+    if result.raters is not None:
+        tables[RATERS] = result.raters.workers
     return {name: rounded(table) for name, table in tables.items()}
 
 
@@ -122,7 +131,23 @@ def _facts(result: Diagnosis) -> list[tuple[str, str]]:
     flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_votes"]
     workers = f"{flagged:,} of {figures['workers']:,} flagged; {few:,} with fewer than 10 votes"
     accuracy = f"expected {result.task_diagnosis.estimate.accuracy}"
-    return [("Agreement", agreed), ("Accuracy", accuracy), ("Workers", workers), ("Tasks", kinds)]
+    facts = [("Agreement", agreed), ("Accuracy", accuracy), ("Workers", workers), ("Tasks", kinds)]
+    if result.raters is not None:
+        facts[1:1] = [("Ratings", _describe_ratings(figures))]
+    return facts
+
+
+def _describe_ratings(figures: dict[str, Any]) -> str:
+    """Return agreement on ordered classes, and how reliably raters differ."""
+    parts = []
+    if figures["ordinal_alpha"] is not None:
+        low, high = figures["ordinal_alpha_low"], figures["ordinal_alpha_high"]
+        parts.append(f"ordinal alpha {figures['ordinal_alpha']:.2f} ({low:.2f} to {high:.2f})")
+    if figures["icc"] is not None:
+        parts.append(f"ICC(1) {figures['icc']:.2f}")
+    parts.append(f"differences in severity are {figures['rater_reliability']:.0%} reliable")
+    parts.append(f"{figures['flagged_raters']:,} raters flagged")
+    return ", ".join(parts)
 
 
 def _show_workers(workers: pd.DataFrame) -> None:
@@ -134,6 +159,34 @@ def _show_workers(workers: pd.DataFrame) -> None:
         show_hanging(f"{shorten_id(name, 24)}  ", f"{row['flags']}: {row['why']}", style="bold")
     if len(flagged) > SHOWN:
         show(f"and {len(flagged) - SHOWN:,} more")
+
+
+def _show_raters(result: Diagnosis) -> None:
+    """Print the flagged raters, or the most severe and most lenient ones if there are none."""
+    if result.raters is None:
+        return
+    raters = result.raters.workers.dropna(subset="severity").sort_values("severity", ascending=False)
+    flagged = raters[raters["flags"] != ""]
+    heading("Severity and fit of raters" if flagged.empty else "Flagged raters")
+    shown = flagged if len(flagged) else raters
+    half = SHOWN // 2
+    names = shown.index if len(shown) <= SHOWN else [*shown.index[:half], *shown.index[-half:]]
+    rows = [
+        (
+            shorten_id(name, 24),
+            row["flags"] or "-",
+            f"{row['severity']:+.2f}",
+            f"{row['standard_error']:.2f}",
+            f"{row['infit']:.2f}",
+            f"{row['outfit']:.2f}",
+            f"{row['n_votes']:g}",
+        )
+        for name, row in shown.loc[names].iterrows()
+    ]
+    columns = ["rater", "flags", "severity", "error", "infit", "outfit", "votes"]
+    show(table(columns, rows, n_text_columns=2))
+    if len(shown) > SHOWN:
+        show(f"and {len(shown) - SHOWN:,} more between them")
 
 
 def _show_groups(result: Diagnosis) -> None:

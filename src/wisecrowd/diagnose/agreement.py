@@ -6,7 +6,7 @@ each task, so one pass over the votes is enough. Tasks with equal counts are pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+Weights: TypeAlias = Literal["linear", "quadratic"]
 
 #: Largest number of cells of a tasks x classes table in memory.
 MAX_CELLS = 2**22
@@ -87,7 +88,7 @@ def krippendorff_alpha(
         Distance δ² between labels: 1 for different labels, the squared number of votes between them in the given ``order``, or
         the squared difference of numbers. Numeric crowds need "interval".
     order : sequence, default=None
-        Classes from lowest to highest, for ``level="ordinal"``. Defaults to numeric order.
+        Classes from lowest to highest, for ``level="ordinal"``. Defaults to the order of an ordinal crowd, else to numeric order.
     interval : float, default=None
         Confidence level of a bootstrap interval over tasks, such as 0.95.
     repeats : int, default=1000
@@ -202,8 +203,11 @@ def gwet_ac1(crowd: CrowdLike) -> AgreementCoefficient:
     return AgreementCoefficient(_chance_corrected(observed, expected), None, None, n_tasks)
 
 
-def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1) -> pd.DataFrame:
+def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1, weights: Weights | None = None) -> pd.DataFrame:
     """Compute Cohen's kappa of every two workers who share tasks.
+
+    Weighted kappa is 1 − (mean disagreement) / (mean disagreement by chance), where the disagreement of two labels is their
+    distance in classes (``"linear"``) or its square (``"quadratic"``).
 
     Parameters
     ----------
@@ -211,12 +215,23 @@ def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1) -> pd.DataFrame:
         Votes for classes, at most one per worker and task.
     min_common : int, default=1
         Smallest number of common tasks of a pair.
+    weights : {"linear", "quadratic"}, default=None
+        Weights of disagreements between ordered classes. By default all disagreements count alike.
 
     Returns
     -------
     DataFrame
         Columns first, second, common (number of tasks of both), agreement and kappa. Kappa is NaN if both workers always give
         the same single label.
+
+    Raises
+    ------
+    InputError
+        If a worker has several votes on a task, or weights are given and the classes have no order.
+
+    References
+    ----------
+    Cohen, J. (1968). Weighted kappa. Psychological Bulletin 70(4), 213–220.
 
     Examples
     --------
@@ -227,6 +242,13 @@ def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1) -> pd.DataFrame:
     from scipy import sparse
 
     votes = _require_classes(_observed_votes(crowd))
+    if weights is not None:
+        check_choice("weights", weights, ("linear", "quadratic"))
+        if not votes.is_ordered:
+            raise InputError(
+                "weighted kappa needs ordered classes, and these classes have no order; name them in order and read them with "
+                "ordered=True (--ordered --classes low,middle,high)"
+            )
     if votes.n_workers > MAX_WORKERS:
         raise UsageError(
             f"pairwise kappas are limited to {MAX_WORKERS:,} workers, but the crowd has {votes.n_workers:,}; "
@@ -243,17 +265,25 @@ def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1) -> pd.DataFrame:
     common = sparse.triu(voted @ voted.T, k=1).tocoo()
     is_frequent = common.data >= min_common
     first, second, shared = common.row[is_frequent], common.col[is_frequent], common.data[is_frequent]
+
+    def sum_pairs(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Σ left · right over the common tasks of each pair, left of its first and right of its second worker."""
+        one, other = (
+            sparse.csr_array((value[value != 0], (workers[value != 0], votes.task[value != 0])), shape=shape)
+            for value in (left, right)
+        )
+        return np.asarray((one @ other.T).tocsr()[first, second], dtype=np.float64).ravel()
+
     n_agreed, chance = np.zeros(len(first)), np.zeros(len(first))
     for code in range(votes.n_classes):
-        chose = sparse.csr_array(
-            (ones[label == code], (workers[label == code], votes.task[label == code])), shape=shape
-        )
-        n_agreed += np.asarray((chose @ chose.T).tocsr()[first, second]).ravel()
-        margin = (chose @ voted.T).tocsr()  # votes of the row's worker for the label, on tasks that both labelled
-        chance += np.asarray(margin[first, second]).ravel() * np.asarray(margin[second, first]).ravel()
+        chose = (label == code).astype(np.float64)
+        n_agreed += sum_pairs(chose, chose)
+        chance += sum_pairs(chose, ones) * sum_pairs(ones, chose)
     with np.errstate(invalid="ignore", divide="ignore"):
         observed, expected = n_agreed / shared, chance / shared**2
         kappa = np.where(expected < 1, (observed - expected) / (1 - expected), np.nan)
+    if weights is not None:
+        kappa = _weighted_kappa(label, votes.n_classes, weights, shared, sum_pairs)
     names = votes.workers
     assert names is not None
     columns = {
@@ -261,6 +291,33 @@ def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1) -> pd.DataFrame:
         "agreement": observed, "kappa": kappa,
     }  # fmt: skip
     return pd.DataFrame(columns)
+
+
+def _weighted_kappa(
+    label: NDArray[Any],
+    n_classes: int,
+    weights: Weights,
+    shared: NDArray[np.float64],
+    sum_pairs: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Return weighted kappa of every pair of workers, from sums over their common tasks."""
+    observed, expected = np.zeros(len(shared)), np.zeros(len(shared))
+    ones = np.ones(len(label))
+
+    def add(value: NDArray[np.float64]) -> None:
+        """Add the squared differences of a value: as observed, and between independent workers."""
+        nonlocal observed, expected
+        squares = (sum_pairs(value**2, ones) + sum_pairs(ones, value**2)) / shared
+        observed += squares - 2 * sum_pairs(value, value) / shared
+        expected += squares - 2 * (sum_pairs(value, ones) / shared) * (sum_pairs(ones, value) / shared)
+
+    if weights == "quadratic":
+        add(label.astype(np.float64))
+    else:  # the distance of two labels is the number of thresholds between them
+        for threshold in range(1, n_classes):
+            add((label >= threshold).astype(np.float64))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected > 1e-12, 1 - observed / expected, np.nan)
 
 
 def _observed_votes(crowd: CrowdLike) -> Crowd:
@@ -387,6 +444,8 @@ def _class_values(crowd: Crowd, level: Level, order: Any) -> NDArray[np.float64]
         return position.astype(np.float64)
     if level == "nominal":
         return np.zeros(len(classes))
+    if level == "ordinal" and crowd.is_ordered:
+        return np.arange(len(classes), dtype=np.float64)
     numbers = pd.to_numeric(pd.Series(classes), errors="coerce").to_numpy(dtype=np.float64)
     if np.isfinite(numbers).all():
         return numbers

@@ -14,7 +14,9 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
+from wisecrowd.diagnose.intraclass import intraclass_correlation
 from wisecrowd.diagnose.preparation import resolve_model
+from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
 from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
@@ -94,6 +96,11 @@ class Diagnosis:
         return self.task_diagnosis.table
 
     @cached_property
+    def raters(self) -> RaterDiagnosis | None:
+        """Severity and fit of raters if classes are ordered, else None; see `diagnose_raters`."""
+        return diagnose_raters(self.crowd) if self.crowd.is_ordered else None
+
+    @cached_property
     def groups(self) -> WorkerGroups:
         """Groups of workers with similar errors; see `group_workers`."""
         return group_workers(self.worker_diagnosis)
@@ -148,6 +155,16 @@ class Diagnosis:
             "tasks_by_kind": {kind: int((self.task_diagnosis.kind == kind).sum()) for kind in TASK_KINDS},
             "flagged_workers": int((self.workers["flags"] != "").sum()),
         }
+        if self.raters is not None:
+            ordinal = krippendorff_alpha(crowd, "ordinal", interval=0.95)
+            figures |= {
+                "ordinal_alpha": ordinal.value,
+                "ordinal_alpha_low": ordinal.low,
+                "ordinal_alpha_high": ordinal.high,
+                "icc": _compute_icc(crowd),
+                "rater_reliability": self.raters.reliability,
+                "flagged_raters": int((self.raters.workers["flags"] != "").sum()),
+            }
         try:
             figures["fleiss_kappa"] = float(fleiss_kappa(crowd))
         except InputError:  # Fleiss' kappa needs equally many votes on every task
@@ -155,6 +172,14 @@ class Diagnosis:
         return {
             name: None if isinstance(value, float) and np.isnan(value) else value for name, value in figures.items()
         }
+
+
+def _compute_icc(crowd: Crowd) -> float:
+    """Return the intraclass correlation of one rating, or NaN if no task has two."""
+    try:
+        return float(intraclass_correlation(crowd)["icc"].iloc[0])
+    except InputError:
+        return float("nan")
 
 
 def diagnose_crowd(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from wisecrowd.aggregate.ordinal._graded_likelihood import GradedLikelihood, make_score_grid
+from wisecrowd.aggregate.ordinal._graded_likelihood import GradedLikelihood
+from wisecrowd.em.score_grid import make_score_grid
 from wisecrowd.simulate.ratings import simulate_ratings
 
 CROWD = simulate_ratings(n_tasks=40, n_workers=6, n_classes=4, votes_per_task=4, random_state=0).crowd

@@ -14,8 +14,6 @@ from wisecrowd.utils.slices import slice_rows
 
 Array = NDArray[np.float64]
 
-#: Range of the grid of scores, which are standard normal: scores beyond it have a probability of 7e-6.
-GRID_RANGE = 4.5
 #: Stands for the infinite thresholds below the lowest and above the highest class; finite, so that products stay numbers.
 EDGE = 1e6
 #: Prior means and standard deviations of the parameters of all workers together: the logarithm of the typical discrimination, the
@@ -23,29 +21,6 @@ EDGE = 1e6
 TYPICAL_DISCRIMINATION, BASE_SD, CENTRE_SD, GAP_SD = 1.5, 1.0, 2.0, 1.0
 #: Discrimination of the rater whose votes are the gold labels, as a multiple of the typical one.
 GOLD_DISCRIMINATION = 4.0
-
-
-def make_score_grid(n_nodes: int) -> tuple[Array, Array]:
-    """Return equidistant scores and their weights under a standard normal distribution.
-
-    Parameters
-    ----------
-    n_nodes : int
-        Number of scores.
-
-    Returns
-    -------
-    nodes, weights : ndarray of shape (n_nodes,)
-
-    Examples
-    --------
-    >>> nodes, weights = make_score_grid(31)
-    >>> float((weights * nodes**2).sum().round(3))
-    1.0
-    """
-    nodes = np.linspace(-GRID_RANGE, GRID_RANGE, n_nodes)
-    weights = np.exp(-(nodes**2) / 2)
-    return nodes, weights / weights.sum()
 
 
 class GradedParameters(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from wisecrowd import kernels
-from wisecrowd.aggregate.ordinal._graded_likelihood import Array, GradedLikelihood, GradedParameters, make_score_grid
+from wisecrowd.aggregate.ordinal._graded_likelihood import Array, GradedLikelihood, GradedParameters
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.answer_type import AnswerType
@@ -19,6 +19,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.gradient import maximize_lbfgs
 from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.loop import Statistics, run_em
+from wisecrowd.em.score_grid import make_score_grid
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
 from wisecrowd.utils.slices import slice_rows
