@@ -45,10 +45,32 @@ class SupportCalibration(Protocol):
     """Map from the support of labels to their confidence, such as `wisecrowd.evaluate.accuracy.CrowdCalibration`."""
 
     def score(self, support: LabelSupport) -> Array:
-        """Compute the scores of labels."""
+        """Compute the scores of labels.
+
+        Parameters
+        ----------
+        support : LabelSupport
+            Support of the labels by their votes.
+
+        Returns
+        -------
+        ndarray of shape (n_labels,)
+            Scores; a label with a higher score is more often right.
+        """
 
     def confidence(self, scores: Array) -> Array:
-        """Compute the probability that labels with these scores are right."""
+        """Compute the probability that labels with these scores are right.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_labels,)
+            Results of `score`.
+
+        Returns
+        -------
+        ndarray of shape (n_labels,)
+            Probabilities.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
