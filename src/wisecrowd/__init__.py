@@ -106,7 +106,9 @@ _HOME = {
     "draw_audit_sample": "evaluate.audit",
     "estimate_confidence": "evaluate.confidence",
     "evaluate_audit": "evaluate.audit",
+    "diagnose_comparisons": "diagnose.comparison_diagnosis",
     "diagnose_crowd": "diagnose.diagnosis",
+    "diagnose_label_sets": "diagnose.label_set_diagnosis",
     "diagnose_raters": "diagnose.raters",
     "fetch_dataset": "io.datasets",
     "find": "base.registry",
@@ -200,9 +202,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
+    from wisecrowd.diagnose.comparison_diagnosis import diagnose_comparisons as diagnose_comparisons
     from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
     from wisecrowd.diagnose.groups import group_workers as group_workers
     from wisecrowd.diagnose.intraclass import intraclass_correlation as intraclass_correlation
+    from wisecrowd.diagnose.label_set_diagnosis import diagnose_label_sets as diagnose_label_sets
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
     from wisecrowd.diagnose.raters import diagnose_raters as diagnose_raters

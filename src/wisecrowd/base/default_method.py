@@ -4,3 +4,8 @@ from __future__ import annotations
 
 #: Aggregator for votes with classes and worker ids. It has a confusion matrix per worker, streams, and updates vote by vote.
 DEFAULT_METHOD = "model-average"
+
+#: Methods for other answers, by answer type.
+DEFAULT_METHODS = {"pairwise": "judge-aware-bradley-terry", "multilabel": "label-set-mixture"}
+#: Method for comparisons without worker ids.
+DEFAULT_WITHOUT_WORKERS = "bradley-terry"

@@ -1,10 +1,12 @@
-"""``wisecrowd aggregate`` on comparisons and label sets."""
+"""Comparisons and label sets on the command line: recognition, reading, and ``wisecrowd aggregate``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wisecrowd.base.default_method import DEFAULT_METHODS, DEFAULT_WITHOUT_WORKERS
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import show_progress
 
@@ -14,13 +16,10 @@ if TYPE_CHECKING:
     from wisecrowd.base.label_set_aggregator import LabelSetAggregator
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.cli._reading import Reading
+    from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.io.answer_tables import AnswerTable
 
-#: Method for each type of answers if the user names none.
-DEFAULT_METHODS = {"pairwise": "judge-aware-bradley-terry", "multilabel": "label-set-mixture"}
-#: Method for comparisons without worker ids.
-WITHOUT_WORKERS = "bradley-terry"
 #: Items, and workers, named in the summary.
 SHOWN = 5
 
@@ -49,6 +48,51 @@ def find_answers(votes: Path, reading: Reading) -> AnswerTable | None:
         return None
     columns = {"task": reading.task, "worker": reading.worker}
     return find_answer_table(path if reading.format is None else reading.open(path), columns=columns)
+
+
+def read_answers(answers: AnswerTable, reading: Reading) -> Comparisons | LabelSetCrowd:
+    """Read comparisons or label sets by the options of a command.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Answers.
+    reading : Reading
+        Options for reading.
+
+    Returns
+    -------
+    Comparisons or LabelSetCrowd
+    """
+    from wisecrowd.errors import UsageError
+
+    if reading.classes is not None or reading.weight is not None or reading.label is not None:
+        raise UsageError(
+            f"{answers.source.path} holds {answers.description}; --classes, --label and --weight apply to ordinary votes only"
+        )
+    options: dict[str, Any] = {"duplicates": reading.duplicates}
+    if answers.answer_type == "pairwise":
+        options["missing"] = reading.missing
+    return answers.read(**options)
+
+
+def check_unused(answers: AnswerTable, options: Mapping[str, object]) -> None:
+    """Raise an error if the user gave options that apply to votes on classes only.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Answers.
+    options : dict of str to object
+        Values by name of the option; None and False mean that the option was not given.
+    """
+    from wisecrowd.errors import UsageError
+
+    given = [name for name, value in options.items() if value is not None and value is not False]
+    if given:
+        raise UsageError(
+            f"{answers.source.path} holds {answers.description}; leave out {', '.join(given)}, which applies to votes on classes"
+        )
 
 
 def aggregate_answers(
@@ -90,19 +134,12 @@ def aggregate_answers(
     from wisecrowd.errors import UsageError
 
     path = answers.source.path
-    if reading.classes is not None or reading.weight is not None or reading.label is not None:
-        raise UsageError(
-            f"{path} holds {answers.description}; --classes, --label and --weight apply to ordinary votes only"
-        )
     if output is not None:
         check_folder(output, [fitting.SCORES, fitting.TASKS, fitting.LABELS, fitting.WORKERS, RECORD], [path])
-    options: dict[str, Any] = {"duplicates": reading.duplicates}
-    if answers.answer_type == "pairwise":
-        options["missing"] = reading.missing
-    crowd = answers.read(**options)
+    crowd = read_answers(answers, reading)
     default = DEFAULT_METHODS[answers.answer_type]
     if answers.answer_type == "pairwise" and crowd.workers is None:
-        default = WITHOUT_WORKERS
+        default = DEFAULT_WITHOUT_WORKERS
     unfitted = fitting.make_method("aggregate", method or default, parameter, jobs)
     if answers.answer_type not in unfitted.answer_types:
         raise UsageError(

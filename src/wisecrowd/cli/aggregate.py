@@ -122,13 +122,9 @@ def aggregate(
             "--members": members,
             "--truth": truth,
             "--score": score,
-            "--proba": proba or None,
+            "--proba": proba,
         }
-        if unused_options := [name for name, value in class_options.items() if value is not None]:
-            raise UsageError(
-                f"{votes} holds {other_answers.description}; leave out {', '.join(unused_options)}, which applies to votes on "
-                "classes"
-            )
+        answers.check_unused(other_answers, class_options)
         answers.aggregate_answers(
             other_answers, None if method == DEFAULT_METHOD else method, parameter or [], jobs, reading,
             output=output, save=save, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
+from wisecrowd.cli._answer_diagnosis import diagnose_answers
 from wisecrowd.cli._console import heading, shorten_id, show, show_hanging, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import Reading, Votes
@@ -61,8 +63,17 @@ def diagnose(
 
       wisecrowd diagnose ratings.csv --ordered -o results
 
+    Comparisons and label sets are recognised by their columns. Their workers are
+    rated by their own models, and the agreement on label sets is measured by
+    MASI and Jaccard distance:
+
+      wisecrowd diagnose arena.csv
+      wisecrowd diagnose tags.csv -o results
+
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
-    class), copies.csv, raters.csv (if classes are ordered) and run.json.
+    class), copies.csv, raters.csv (if classes are ordered) and run.json; for
+    comparisons workers.csv and items.csv; for label sets workers.csv,
+    labels.csv and tasks.csv.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
@@ -71,6 +82,13 @@ def diagnose(
     from wisecrowd.diagnose import diagnose_crowd
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
+    other_answers = answers.find_answers(votes, reading)
+    if other_answers is not None:
+        answers.check_unused(other_answers, {"--features": features, "--members": members})
+        diagnose_answers(
+            other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
+        )
+        return
     inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
         check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RATERS, RECORD], inputs)

@@ -1,19 +1,25 @@
 """Diagnosis of workers and tasks, and agreement of a crowd."""
 
+from wisecrowd.diagnose.comparison_diagnosis import ComparisonDiagnosis, diagnose_comparisons
 from wisecrowd.diagnose.diagnosis import Diagnosis, diagnose_crowd
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
+from wisecrowd.diagnose.label_set_diagnosis import LabelSetDiagnosis, diagnose_label_sets
 from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
 from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 
 __all__ = [
     "TASK_KINDS",
+    "ComparisonDiagnosis",
     "Diagnosis",
+    "LabelSetDiagnosis",
     "RaterDiagnosis",
     "TaskDiagnosis",
     "WorkerDiagnosis",
     "WorkerGroups",
+    "diagnose_comparisons",
     "diagnose_crowd",
+    "diagnose_label_sets",
     "diagnose_raters",
     "group_workers",
 ]

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 
-Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+Level: TypeAlias = Literal["nominal", "ordinal", "interval", "masi", "jaccard"]
 Weights: TypeAlias = Literal["linear", "quadratic"]
 
 #: Largest number of cells of a tasks x classes table in memory.
@@ -61,7 +62,7 @@ class AgreementCoefficient:
 
 
 def krippendorff_alpha(
-    crowd: CrowdLike,
+    crowd: CrowdLike | LabelSetCrowd,
     level: Level = "nominal",
     *,
     order: Any = None,
@@ -82,11 +83,12 @@ def krippendorff_alpha(
 
     Parameters
     ----------
-    crowd : Crowd or DataFrame
+    crowd : Crowd, LabelSetCrowd or DataFrame
         Votes.
-    level : {"nominal", "ordinal", "interval"}, default="nominal"
+    level : {"nominal", "ordinal", "interval", "masi", "jaccard"}, default="nominal"
         Distance δ² between labels: 1 for different labels, the squared number of votes between them in the given ``order``, or
-        the squared difference of numbers. Numeric crowds need "interval".
+        the squared difference of numbers. Numeric crowds need "interval". Label sets are compared by "masi", "jaccard" or
+        "nominal"; see :func:`wisecrowd.diagnose.label_set_agreement.label_set_alpha`.
     order : sequence, default=None
         Classes from lowest to highest, for ``level="ordinal"``. Defaults to the order of an ordinal crowd, else to numeric order.
     interval : float, default=None
@@ -106,6 +108,11 @@ def krippendorff_alpha(
     >>> float(krippendorff_alpha(Crowd.from_triples(votes)))
     1.0
     """
+    if isinstance(crowd, LabelSetCrowd):
+        from wisecrowd.diagnose.label_set_agreement import label_set_alpha
+
+        check_choice("level", level, ("nominal", "masi", "jaccard"))
+        return label_set_alpha(crowd, level, interval=interval, repeats=repeats, random_state=random_state)  # type: ignore[arg-type]  # checked
     check_choice("level", level, ("nominal", "ordinal", "interval"))
     votes = _observed_votes(crowd)
     if interval is not None and not 0 < interval < 1:

@@ -52,7 +52,7 @@ def check_comparisons(comparisons: Comparisons, *, repeats_allowed: bool) -> Ite
     if comparisons.worker is not None and comparisons.workers is not None:
         yield from _check_repeats(comparisons, comparisons.worker, comparisons.workers, repeats_allowed)
         yield from _check_swapped(comparisons, comparisons.worker, comparisons.workers)
-        yield from _check_workers(comparisons, comparisons.worker, comparisons.workers)
+        yield from _check_workers(comparisons, comparisons.workers)
     yield from _check_sides(comparisons)
     yield from _check_connections(comparisons)
     yield from _check_items(comparisons)
@@ -119,8 +119,8 @@ def _check_swapped(comparisons: Comparisons, worker: NDArray[np.int32], workers:
     )
 
 
-def _check_workers(comparisons: Comparisons, worker: NDArray[np.int32], workers: pd.Index) -> Iterator[Finding]:
-    counts = np.bincount(worker * np.int64(3) + comparisons.outcome, minlength=3 * len(workers)).reshape(-1, 3)
+def _check_workers(comparisons: Comparisons, workers: pd.Index) -> Iterator[Finding]:
+    counts = count_outcomes(comparisons)
     n_votes = counts.sum(axis=1)
     active, single_vote = np.flatnonzero(n_votes), workers[n_votes == 1]
     if active.size == 1:
@@ -141,7 +141,7 @@ def _check_workers(comparisons: Comparisons, worker: NDArray[np.int32], workers:
             f"their reliability ({preview(single_vote)})",
         )
     for outcome, word in ((LEFT, "left"), (RIGHT, "right"), (TIE, "tie")):
-        one_sided = np.flatnonzero(_find_one_sided(counts, outcome))
+        one_sided = np.flatnonzero(find_one_sided_workers(counts, outcome))
         if one_sided.size:
             habit = f"almost always chose the {word} item" if outcome != TIE else "almost always called a tie"
             shares = [counts[code, outcome] / n_votes[code] for code in one_sided[:3]]
@@ -159,11 +159,44 @@ def _check_workers(comparisons: Comparisons, worker: NDArray[np.int32], workers:
             )
 
 
-def _find_one_sided(counts: NDArray[np.int64], outcome: int) -> NDArray[np.bool_]:
-    """Return a mask of workers who give one outcome almost always, and more often than chance explains.
+def count_outcomes(comparisons: Comparisons) -> NDArray[np.int64]:
+    """Count the comparisons of every worker by outcome.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        Comparisons with worker ids.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, 3)
+    """
+    cell = np.asarray(comparisons.worker).astype(np.int64) * 3 + comparisons.outcome
+    return np.bincount(cell, minlength=3 * comparisons.n_workers).reshape(-1, 3)
+
+
+def find_one_sided_workers(counts: NDArray[np.int64], outcome: int) -> NDArray[np.bool_]:
+    """Find workers who give one outcome almost always, and more often than chance explains.
 
     Chance is the share of the outcome among the other workers, so that a table whose left item always wins has no such workers,
     and at least `MIN_CHANCE`.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_workers, 3)
+        Number of comparisons by worker and outcome.
+    outcome : {LEFT, RIGHT, TIE}
+        Outcome. Ties are left out of the share of a side.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        Mask.
+
+    Examples
+    --------
+    >>> find_one_sided_workers(np.array([[20, 0, 0], [11, 9, 0], [9, 12, 3]]), LEFT).tolist()
+    [True, False, False]
     """
     from scipy.special import betainc
 
@@ -172,12 +205,11 @@ def _find_one_sided(counts: NDArray[np.int64], outcome: int) -> NDArray[np.bool_
     hits = counts[:, outcome]
     with np.errstate(invalid="ignore", divide="ignore"):
         others = (hits.sum() - hits) / (n.sum() - n)
-        others = np.where(np.isfinite(others), others, 0.5 if outcome != TIE else 1.0)
+        others = np.where(np.isfinite(others), others, 1.0)
         share = np.where(n > 0, hits / np.maximum(n, 1), 0)
     # P(at least so many of n): the binomial tail is an incomplete beta function.
-    chance = np.where(
-        hits > 0, betainc(np.maximum(hits, 1), n - hits + 1, np.maximum(others, MIN_CHANCE[outcome])), 1.0
-    )
+    tail = betainc(np.maximum(hits, 1), n - hits + 1, np.maximum(others, MIN_CHANCE[outcome]))
+    chance = np.where(hits > 0, tail, 1.0)
     return np.asarray((share >= MIN_SIDE_SHARE) & (chance < SIDE_SIGNIFICANCE / max((total > 0).sum(), 1)))
 
 

@@ -64,7 +64,7 @@ def _check_workers(crowd: LabelSetCrowd) -> Iterator[Finding]:
             f"accuracy ({preview(single_vote)})",
         )
     set_size = np.diff(crowd.offset)
-    is_constant, mean_size = _find_constant_workers(crowd), np.bincount(crowd.worker, set_size, len(workers))
+    is_constant, mean_size = find_constant_workers(crowd), np.bincount(crowd.worker, set_size, len(workers))
     for name, mask, description in (
         ("empty-set-workers", is_constant & (mean_size == 0), "never marked a label, on tasks on which others marked some"),
         ("one-answer-workers", is_constant & (mean_size > 0), "always marked the same labels, on tasks on which others differ"),
@@ -81,8 +81,21 @@ def _check_workers(crowd: LabelSetCrowd) -> Iterator[Finding]:
             )
 
 
-def _find_constant_workers(crowd: LabelSetCrowd, max_agreement: float = 2 / 3) -> NDArray[np.bool_]:
-    """Return a mask of workers who always mark one set, with which less than a share of the other sets agrees."""
+def find_constant_workers(crowd: LabelSetCrowd, max_agreement: float = 2 / 3) -> NDArray[np.bool_]:
+    """Find workers who always mark one set, although others differ.
+
+    Parameters
+    ----------
+    crowd : LabelSetCrowd
+        Votes.
+    max_agreement : float, default=2/3
+        Share of the other sets on the same tasks, from which on they confirm the worker.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        Mask.
+    """
     set_code, offset, _ = crowd.distinct_sets
     n_sets = len(offset) - 1
     _, cell = np.unique(crowd.task.astype(np.int64) * n_sets + set_code, return_inverse=True)

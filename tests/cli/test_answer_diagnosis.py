@@ -1,0 +1,57 @@
+"""``wisecrowd diagnose`` on comparisons and label sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from wisecrowd.simulate.comparisons import simulate_comparisons
+from wisecrowd.simulate.label_sets import simulate_label_sets
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> Path:
+    frame = simulate_comparisons(
+        n_items=8, n_workers=5, votes_per_worker=40, n_tasks=99, random_state=0
+    ).comparisons.to_frame()
+    lefty = frame[frame["worker"] == "w0"].assign(worker="lefty", label=lambda rows: rows["left"])
+    pd.concat([frame, lefty]).to_csv(tmp_path / "arena.csv", index=False)
+    return tmp_path / "arena.csv"
+
+
+def test_comparisons(run: Any, arena: Path, tmp_path: Path) -> None:
+    result = run("diagnose", arena, "-o", "out", "--duplicates", "first")
+    assert result.exit_code == 0, result.output
+    assert "Krippendorff's alpha" in result.stdout
+    assert "lefty" in result.stdout
+    workers = pd.read_csv(tmp_path / "out" / "workers.csv", index_col=0)
+    assert "left" in workers.loc["lefty", "flags"]
+    assert len(pd.read_csv(tmp_path / "out" / "items.csv")) == 8
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "pairwise"
+
+
+def test_label_sets(run: Any, tmp_path: Path) -> None:
+    frame = simulate_label_sets(n_tasks=40, n_workers=6, n_labels=4, random_state=0).crowd.to_frame()
+    frame.assign(labels=["|".join(labels) for labels in frame["labels"]]).to_csv(tmp_path / "tags.csv", index=False)
+    result = run("diagnose", "tags.csv", "-m", "binary-relevance", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "by MASI" in result.stdout
+    assert "lowest agreement" in result.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "workers.csv",
+        "labels.csv",
+        "tasks.csv",
+        "run.json",
+    }
+    figures = json.loads(run("diagnose", "tags.csv", "-m", "binary-relevance", "--json").stdout)
+    assert -1 < figures["crowd"]["alpha_jaccard"] < 1
+
+
+def test_options_for_classes_are_refused(run: Any, arena: Path) -> None:
+    result = run("diagnose", arena, "--members", arena)
+    assert result.exit_code != 0
+    assert "--members" in result.output
