@@ -106,3 +106,8 @@ def test_a_full_disk_names_the_file_that_has_no_room(tmp_path: Path) -> None:
     with pytest.raises(DiskFull, match=r"no room for .*labels\.csv; make room"):
         write_all(files)
     assert not list(tmp_path.iterdir())
+
+
+def test_input_that_links_to_itself_is_left_to_its_reader(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").symlink_to(tmp_path / "votes.csv")
+    check_folder(tmp_path / "results", ["labels.csv"], [tmp_path / "votes.csv"])

@@ -178,3 +178,18 @@ class TestMatch:
     def test_tasks_without_a_label_are_warned_of(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.check({}, self.TABLE.iloc[:1])
         assert "1 task of v.csv has no answer in results" in capsys.readouterr().err
+
+
+def test_results_without_rows_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("task,label,confidence\n")
+    (tmp_path / "posterior.csv").write_text("task,x,y\n")
+    with pytest.raises(EmptyInput, match=r"labels\.csv has no rows"):
+        read_answers(tmp_path)
+    with pytest.raises(EmptyInput, match=r"posterior\.csv: it has no rows"):
+        read_posterior(tmp_path, {"files": ["posterior.csv"]})
+
+
+def test_deeply_nested_record_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(LABELS)
+    (tmp_path / "run.json").write_text("[" * 100_000 + "]" * 100_000)
+    assert read_answers(tmp_path)[1] == {}

@@ -918,7 +918,10 @@ def change_parquet_column(data: bytes, rng: np.random.Generator) -> bytes:
     n_rows, name = len(table), table.column_names[place]
     bad_text = pa.Array.from_buffers(pa.string(), n_rows, [None, *_buffers(n_rows, b"\xff\xfe")])
     old = table.column(place).combine_chunks()
-    values = old.to_pylist()
+    try:
+        values = old.to_pylist()
+    except (ValueError, OverflowError):  # an earlier change made dates or texts that Python cannot represent
+        raise DoesNotFit from None
     columns: tuple[Callable[[], Any], ...] = (
         lambda: pa.array([[value] for value in values]), lambda: pa.array([{"a": value} for value in values]),
         lambda: pa.array([[("k", 1)]] * n_rows, pa.map_(pa.string(), pa.int32())),

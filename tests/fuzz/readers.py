@@ -227,16 +227,16 @@ def check(path: Path) -> None:
 
 def read_gold(path: Path) -> None:
     """Read the truth as categories."""
-    import wisecrowd as wc
+    from wisecrowd.io import read_truth
 
-    wc.io.read_truth(path)
+    read_truth(path)
 
 
 def read_numeric_gold(path: Path) -> None:
     """Read the truth as numbers."""
-    import wisecrowd as wc
+    from wisecrowd.io import read_truth
 
-    wc.io.read_truth(path, numeric=True)
+    read_truth(path, numeric=True)
 
 
 def read_questions(path: Path) -> None:

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fuzz import readers
+from tests.fuzz import readers, runner
+from tests.fuzz.runner import Target
 
 from wisecrowd.io.formats import FORMATS
+
+#: Cases of each reader, and their seed.
+CASES, SEED = 4, 3
 
 
 @pytest.mark.parametrize("sample", readers.SAMPLES, ids=lambda sample: sample.name)
@@ -29,3 +33,15 @@ def test_every_format_has_a_sample() -> None:
     }
     names = {sample.name for sample in readers.SAMPLES}
     assert FORMATS.keys() <= named | names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", readers.TARGETS, ids=lambda target: target.name)
+def test_hostile_files_are_refused_or_read(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python -m tests.fuzz.readers --cases 20000`` runs more cases, in processes with limits."""
+    for case in range(CASES):
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        outcome = runner.run_case(target, folder, SEED, case)
+        assert not outcome.is_bad, outcome

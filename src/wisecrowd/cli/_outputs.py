@@ -46,9 +46,9 @@ def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()
         raise UsageError(f"{folder} is a file; -o takes a folder for the results")
     check_writable(folder / RECORD)
     there = [folder / name for name in names if (folder / name).exists()]
-    read = {path.resolve() for path in inputs}
+    read = set(map(os.path.realpath, inputs))  # unlike Path.resolve, it accepts links that refer to themselves
     for path in there:
-        if path.resolve() in read:
+        if os.path.realpath(path) in read:
             raise UsageError(f"{path} is an input file and would be overwritten; choose another folder with -o")
     if there and not (folder / RECORD).exists():
         raise UsageError(

@@ -27,7 +27,7 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     import pandas as pd
 
     from wisecrowd import io
-    from wisecrowd.io.problems import MissingColumn
+    from wisecrowd.io.problems import EmptyInput, MissingColumn
 
     path = _find_table(results, ANSWERS)
     run = _record(path)
@@ -39,6 +39,8 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         raise
     with contextlib.suppress(MissingColumn):  # numeric labels have no confidence
         table["confidence"] = io.read_truth(path, truth="confidence", numeric=True)
+    if table.empty:
+        raise EmptyInput(f"{path} has no rows; expected the label of every task. Run wisecrowd aggregate again")
     if _is_guarded(path, run):
         table["label"] = _unguarded(table["label"])
         table.index = pd.Index(_unguarded(table.index), name=table.index.name)
@@ -61,7 +63,7 @@ def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
     """
     import pandas as pd
 
-    from wisecrowd.io.problems import prefix_errors
+    from wisecrowd.io.problems import EmptyInput, prefix_errors
     from wisecrowd.io.tools.export_files import iter_rows
 
     path = (results if results.is_dir() else results.parent) / POSTERIOR
@@ -73,6 +75,10 @@ def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
         return None
     with prefix_errors(path):
         frame = pd.DataFrame([row for _, row in iter_rows(path, ",")])
+        if frame.empty:
+            raise EmptyInput(
+                "it has no rows; expected the class probabilities of every task. Run wisecrowd aggregate again"
+            )
         first = str(frame.columns[0])  # "task", or "task_id" if a class is named "task"
         frame = frame.set_index(first)
         if _is_guarded(path, run):
@@ -262,7 +268,7 @@ def _run(folder: Path) -> dict[str, Any]:
 
     try:
         run = read_json(folder / RECORD)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return run if isinstance(run, dict) else {}
 

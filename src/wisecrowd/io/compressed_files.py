@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wisecrowd.errors import InputError
+from wisecrowd.io.problems import check_file_type
 from wisecrowd.utils.memory import format_size, get_free_memory, parse_size
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ def open_input(path: Path, *, in_memory: bool = True) -> Any:
     b'task,worker,label'
     """
     compression = COMPRESSIONS.get(path.suffix.lower())
+    check_file_type(path)
     try:
         stream = pa.input_stream(str(path), compression=compression)
         return stream if compression is None else _BoundedFile(stream, path.stat().st_size, in_memory)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -110,3 +111,10 @@ def test_a_real_dataset_survives_the_way_through_ceka(data_folder: Path, tmp_pat
     again = wc.load_dataset(tmp_path)
     assert again.crowd == dataset.crowd
     pd.testing.assert_series_equal(again.truth, dataset.truth)
+
+
+def test_pipe_in_the_folder_is_refused(pets: Path) -> None:
+    (pets / "pets.response.txt").unlink()
+    os.mkfifo(pets / "pets.response.txt")
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        wc.read(pets, format="ceka")

@@ -238,3 +238,10 @@ def test_a_ragged_row_after_blank_lines_and_breaks(tmp_path: Path) -> None:
     path.write_text('task,worker,label\n\nt1,ann,"a\nb"\n\nt1,bob\n')
     with pytest.raises(InputError, match="line 6 has 2 columns, not 3: 't1,bob'"):
         wc.read(path)
+
+
+def test_blank_lines_behind_a_byte_order_mark_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_bytes(b"\xef\xbb\xbf\n\n")
+    with pytest.raises(InputError, match="blank lines only"):
+        wc.read_truth(path)

@@ -108,3 +108,17 @@ def test_truth_and_split(tmp_path: Path) -> None:
     truth = wc.read_truth(path)
     assert truth.to_dict() == {"a": "p"}
     assert (truth.name, truth.index.name) == ("truth", "task")
+
+
+@pytest.mark.parametrize("column", ["task", "worker", "label"])
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path, column: str) -> None:
+    buffers = [None, pa.py_buffer(np.array([0, 2, 4], dtype=np.int32)), pa.py_buffer(b"\xff\xfe\xff\xfe")]
+    columns: dict[str, object] = {"task": ["t1", "t2"], "worker": ["ann", "bob"], "label": ["x", "y"]}
+    columns[column] = pa.Array.from_buffers(pa.string(), 2, buffers)
+    path = written(tmp_path / "votes.parquet", **columns)
+    with pytest.raises(InputError, match=f"column '{column}' is damaged"):
+        wc.read(path, duplicates="last")
+    with pytest.raises(InputError, match="is damaged"):
+        wc.read_truth(
+            path, task="task" if column != "label" else "worker", truth=column if column != "task" else "label"
+        )

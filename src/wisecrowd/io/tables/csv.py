@@ -139,7 +139,9 @@ def read_header(path: Path, separator: str, *, check_quotes: bool = False) -> tu
         The expected separator, or the one that the header has instead.
     """
     lines = read_head_lines(path)
-    first_line = next(line for line in lines if line.strip())
+    first_line = next((line for line in lines if line.strip()), None)
+    if first_line is None:
+        raise EmptyInput("it has blank lines only; expected a header line")
     if separator not in first_line:
         separator = next((mark for mark in ",\t;|" if mark in first_line), separator)
     if check_quotes:

@@ -221,7 +221,20 @@ def read_columns(path: Path, columns: Sequence[str], dictionaries: Sequence[str]
                 problem = "there is no column" if not counts[name] else "there are several columns called"
                 raise InputError(f"{problem} {preview([name])}; the columns are {preview(counts, 12)}")
         check_unpacked_size(estimate_bytes(file, set(columns)), path.stat().st_size)
-        return file.read(columns=list(columns))
+        table = file.read(columns=list(columns))
+    _check_texts(table)
+    return table
+
+
+def _check_texts(table: pa.Table) -> None:
+    """Raise an error for text that is not UTF-8, which Arrow reads and cannot convert later."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"column {preview([name])} is damaged: {shorten_message(error)}; write the file again"
+            ) from None
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
