@@ -125,7 +125,13 @@ def test_an_interrupted_save_leaves_the_old_model(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_many_savers_and_readers_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["in one step", "in two steps"])
+def test_many_savers_and_readers_at_once(tmp_path: Path, can_exchange: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Path) -> None:
+        raise OSError(errno.EINVAL, "not supported")
+
+    if not can_exchange:
+        monkeypatch.setattr(files, "_exchange", refuse)
     models = [DawidSkene(smoothing=0.01 * number).fit(CROWD) for number in range(1, 5)]
     models[0].save(tmp_path / "model")
     stop = threading.Event()
@@ -141,10 +147,32 @@ def test_many_savers_and_readers_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(5) as pool:
         readers = [pool.submit(read) for _ in range(2)]
-        list(pool.map(lambda number: models[number % 4].save(tmp_path / "model"), range(40)))
-        stop.set()
+        try:
+            list(pool.map(lambda number: models[number % 4].save(tmp_path / "model"), range(40)))
+        finally:
+            stop.set()
         assert all(reader.result() > 0 for reader in readers)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_others_replace_while_it_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    MajorityVote().fit(CROWD).save(tmp_path / "model")
+    real_list, calls = Path.iterdir, []
+
+    def replace_and_list(path: Path) -> Any:
+        calls.append(path)
+        if len(calls) == 1:  # the saver sees what is left of a folder that another process replaces and removes
+            (tmp_path / "model").rename(tmp_path / "old")
+            (tmp_path / "old" / "method.json").unlink()
+            shutil.copytree(tmp_path / "saved", tmp_path / "model")
+            return real_list(tmp_path / "old")
+        return real_list(path)
+
+    shutil.copytree(tmp_path / "model", tmp_path / "saved")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", replace_and_list)
+        DawidSkene().fit(CROWD).save(tmp_path / "model")
+    assert isinstance(load(tmp_path / "model"), DawidSkene)
 
 
 def test_a_model_that_is_being_replaced_in_two_steps_is_read(tmp_path: Path) -> None:
@@ -470,5 +498,5 @@ def test_a_folder_that_is_replaced_all_the_time_is_read_in_the_end(
 ) -> None:
     MajorityVote().fit(CROWD).save(tmp_path / "model")
     identities = iter(range(1000))
-    monkeypatch.setattr(persistence, "_identify", lambda _: next(identities))
+    monkeypatch.setattr(persistence, "_find_folder", lambda source: (source, next(identities)))
     assert isinstance(load(tmp_path / "model"), MajorityVote)

@@ -1,8 +1,8 @@
-"""Crowds for engines to agree about."""
+"""Crowds for engines to agree about, and a Ray cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,3 +75,16 @@ def case() -> Callable[..., Case]:
         return Case(crowd, gold, rng.uniform(0.1, 1, size=3), rng.uniform(0.01, 1, size=(len(crowd.pairs), 3)))
 
     return made
+
+
+@pytest.fixture(scope="package")
+def cluster() -> Iterator[Any]:
+    """Ray in a cluster of two cores, which takes seconds to start and is therefore shared."""
+    import ray
+
+    ray.init(
+        "local", num_cpus=2, object_store_memory=150_000_000, include_dashboard=False, log_to_driver=False,
+        logging_level="ERROR",
+    )  # fmt: skip
+    yield ray
+    ray.shutdown()

@@ -31,18 +31,6 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not inst
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    import ray
-
-    ray.init(
-        "local", num_cpus=2, object_store_memory=150_000_000, include_dashboard=False, log_to_driver=False,
-        logging_level="ERROR",
-    )  # fmt: skip
-    yield ray
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
 def some(case: Any) -> Any:
     return case(0, weighted=True, clamped=True)
 

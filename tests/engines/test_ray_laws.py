@@ -25,22 +25,11 @@ from wisecrowd.errors import ignore_fit_warnings
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
 
+pytestmark = pytest.mark.usefixtures("cluster")
+
 STREAMING = [name for name, method in methods("aggregate").items() if getattr(method, "streams", False)]
 #: Settings under which slow methods are quick: a cluster and the memory agree after any number of iterations and restarts.
 QUICK = {"mace": {"n_init": 2}, "glad": {"max_iter": 3}, "rasch": {"max_iter": 3}, "two-pl": {"max_iter": 3}}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    """One for all, of which every fit makes actors of its own."""
-    import ray
-
-    ray.init(
-        "local", num_cpus=2, object_store_memory=150_000_000, include_dashboard=False, log_to_driver=False,
-        logging_level="ERROR",
-    )  # fmt: skip
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +44,7 @@ def shards(crowd: Crowd, tmp_path_factory: pytest.TempPathFactory) -> ShardedCro
 
 
 @pytest.fixture(scope="module")
-def shared_engines() -> Iterator[dict[tuple[object, ...], RayEngine]]:
+def shared_engines(cluster: Any) -> Iterator[dict[tuple[object, ...], RayEngine]]:  # noqa: ARG001
     """Engines by crowd, gold and kernels. The actors of each are processes, which take seconds to start."""
     engines: dict[tuple[object, ...], RayEngine] = {}
     yield engines

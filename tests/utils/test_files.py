@@ -242,9 +242,11 @@ def test_a_reader_never_sees_nothing(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         watching = pool.submit(watch)
-        for number in range(60):
-            fill(target, str(number))
-        stop.set()
+        try:
+            for number in range(60):
+                fill(target, str(number))
+        finally:
+            stop.set()
         missing = watching.result()
     assert missing == 0
 

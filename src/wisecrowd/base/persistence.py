@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -46,6 +48,7 @@ ADVICE = "Fit and save the method again, or use a copy of the folder"
 MAX_ATTEMPTS = 100
 #: Methods nested in each other, at most.
 MAX_DEPTH = 8
+Result = TypeVar("Result")
 #: Types of tables.
 _TABLE_KINDS = ("Index", "Series", "DataFrame")
 #: Keys of ``method.json`` and the types of their values.
@@ -83,7 +86,7 @@ def save(method: Method, folder: str | os.PathLike[str]) -> None:
     ['arrays.npz', 'classes_.arrow', 'method.json', 'task_index_.arrow', 'worker_index_.arrow']
     """
     target = Path(os.path.realpath(folder))  # a link to a folder stays
-    foreign = _find_foreign_files(target)
+    foreign = _read_unchanged(target, _find_foreign_files)
     if foreign:
         raise UsageError(f"{folder} exists and is not a saved method ({preview(foreign)}); choose another folder")
     with atomic_folder(target) as partial:
@@ -120,44 +123,44 @@ def load(folder: str | os.PathLike[str]) -> Method:
     >>> load(folder).labels_.to_dict()
     {'t1': 'cat'}
     """
-    source = Path(folder)
-    for _ in range(MAX_ATTEMPTS - 1):
-        before = _identify(source)
-        try:
-            method = _read(_find_folder(source))
-        except InputError:
-            if _identify(source) == before:
-                raise
-        else:
-            if _identify(source) == before:
-                return method
-    return _read(_find_folder(source))
+    return _read_unchanged(Path(folder), _read)
 
 
 def _find_foreign_files(target: Path) -> list[str]:
     """Return the names of files in a folder that do not belong to a saved method."""
-    if not target.exists():
-        return []
     if not target.is_dir():
-        return [target.name]
+        return [target.name] if target.exists() else []
     own = re.compile(r"method\.json|arrays\.npz|[^\W_]\w*_(\.arrow|\.npz)?")
     names = sorted(path.name for path in target.iterdir())
     has_state = STATE in names
     return [name for name in names if not has_state or own.fullmatch(name) is None]
 
 
-def _find_folder(source: Path) -> Path:
-    """Return the folder to read: the folder itself, or the one that is being replaced."""
-    replaced = get_replaced_path(source)
-    return replaced if not source.exists() and replaced.exists() else source
+def _read_unchanged(source: Path, read: Callable[[Path], Result]) -> Result:
+    """Return what a function reads from a folder; if another process replaces the folder meanwhile, read again.
+
+    Whoever replaces a folder removes the old one, so that a reader may find some of its files, or files of both folders.
+    """
+    for attempt in range(MAX_ATTEMPTS):
+        folder, identity = _find_folder(source)
+        try:
+            result = read(folder)
+        except (InputError, OSError):
+            if _find_folder(source) == (folder, identity):
+                raise
+        else:
+            if _find_folder(source) == (folder, identity):
+                return result
+        time.sleep(0.0001 * attempt)
+    return read(_find_folder(source)[0])
 
 
-def _identify(source: Path) -> FileSignature | None:
-    """Return the identity of a folder, which changes when it is replaced."""
-    try:
-        return FileSignature.of(source.stat())
-    except OSError:
-        return None
+def _find_folder(source: Path) -> tuple[Path, FileSignature | None]:
+    """Return the folder to read, and its identity; it is the folder itself, or the one that is being replaced."""
+    for folder in (source, get_replaced_path(source)):
+        with suppress(OSError):
+            return folder, FileSignature.of(folder.stat())
+    return source, None
 
 
 # ---------------------------------------------------------------------- reading

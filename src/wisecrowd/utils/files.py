@@ -15,6 +15,7 @@ import re
 import shutil
 import stat
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,8 @@ _RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
 #: Folders that this process has searched for files of killed processes.
 _searched_folders: set[str] = set()
+#: Lock of the permissions that new files do not get, which all threads share.
+_umask_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -387,9 +390,10 @@ def _remove_if_stale(path: Path) -> None:
 
 
 def _get_umask() -> int:
-    """Return the permissions that new files do not get."""
-    umask = os.umask(0)
-    os.umask(umask)
+    """Return the permissions that new files do not get; the system tells them only in exchange for others."""
+    with _umask_lock:
+        umask = os.umask(0o077)
+        os.umask(umask)
     return umask
 
 
