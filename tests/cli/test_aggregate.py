@@ -331,3 +331,47 @@ def test_a_learner_or_a_misspelt_method_is_a_usage_error(run: Any, votes: Path) 
     result = run("aggregate", votes, "-m", "dawid-skeen")
     assert result.exit_code == 2
     assert "Did you mean 'dawid-skene'?" in result.stderr
+
+
+class TestRatings:
+    @pytest.fixture
+    def ratings(self, tmp_path: Path) -> Path:
+        path = tmp_path / "ratings.csv"
+        made = wc.simulate_ratings(n_tasks=60, n_workers=8, n_classes=5, votes_per_task=4, random_state=0)
+        made.crowd.to_frame().to_csv(path, index=False)
+        return path
+
+    @pytest.mark.parametrize("method", ["graded-response", "rater-mean", "ordinal-dawid-skene"])
+    def test_ordered_classes_are_named_and_scored(self, run: Any, ratings: Path, tmp_path: Path, method: str) -> None:
+        said = run("aggregate", ratings, "--ordered", "-m", method, "-o", tmp_path / "out")
+        assert said.exit_code == 0
+        assert "ratings, 1 < 2 < 3 < 4 < 5" in said.stdout
+        labels = pd.read_csv(tmp_path / "out" / "labels.csv")
+        assert labels["label"].between(1, 5).all()
+        if method != "ordinal-dawid-skene":
+            assert "strictest" in said.stdout
+            tasks = pd.read_csv(tmp_path / "out" / "tasks.csv")
+            assert (tasks["lower"] < tasks["upper"]).all()
+
+    def test_numbers_have_intervals(self, run: Any, ratings: Path, tmp_path: Path) -> None:
+        assert run("aggregate", ratings, "--numeric", "-m", "rater-mean", "-o", tmp_path / "out", "-q").exit_code == 0
+        labels = pd.read_csv(tmp_path / "out" / "labels.csv")
+        assert labels.columns.tolist() == ["task", "label", "standard_error", "lower", "upper"]
+
+    def test_grades_without_order_are_noticed(self, run: Any, ratings: Path) -> None:
+        assert "labels are 1 to 5; if they are grades, add --ordered" in " ".join(
+            run("aggregate", ratings).stdout.split()
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "advice"),
+        [
+            (["-m", "graded-response"], "--ordered --classes low,middle,high"),
+            (["--numeric", "-m", "graded-response"], "rater-mean, mean, median"),
+            (["--ordered", "-m", "mean"], "or choose -m rater-mean"),
+        ],
+    )
+    def test_the_wrong_type_gives_advice(self, run: Any, ratings: Path, options: list[str], advice: str) -> None:
+        said = run("aggregate", ratings, *options)
+        assert said.exit_code != 0
+        assert advice in " ".join(said.stderr.split())

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
-from wisecrowd.errors import WisecrowdError
+from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd, simulate_ratings
+from wisecrowd.errors import InputError, WisecrowdError
 from wisecrowd.evaluate.model_selection import choose_method, compare_methods
 
 GOOD_AND_BAD = simulate_crowd(
@@ -91,3 +91,20 @@ def test_the_default_is_recommended_even_where_another_method_predicts_votes_bet
     assert "Use model-average" in found.summary
     assert "majority-vote gives" in found.summary
     assert "1.11 times" in found.summary
+
+
+def test_ordered_classes_are_compared_by_ordinal_and_categorical_methods() -> None:
+    crowd = simulate_ratings(n_tasks=120, n_workers=10, votes_per_task=5, random_state=0).crowd
+    comparison = compare_methods(crowd)
+    assert {"graded-response", "rater-mean", "ordinal-dawid-skene", "dawid-skene"} <= set(comparison.table.index)
+    assert comparison.best == comparison.tied_methods[0]
+    assert comparison.best in ("graded-response", "rater-mean")
+    named = compare_methods(crowd, ["dawid-skene", "graded-response"])
+    assert named.table.index.tolist() == ["graded-response", "dawid-skene"]
+
+
+def test_classes_without_order_are_not_compared_by_ordinal_methods() -> None:
+    crowd = simulate_crowd(n_tasks=60, n_workers=8, votes_per_task=4, random_state=0).crowd
+    assert "graded-response" not in compare_methods(crowd).table.index
+    with pytest.raises(InputError, match=r"graded-response cannot be compared: .*--ordered"):
+        compare_methods(crowd, ["graded-response"])

@@ -96,7 +96,10 @@ def labels_table(fitted: Method, estimate: LabelConfidence | None) -> pd.DataFra
     labels = fitted.labels_.reset_index()  # numeric labels keep all digits: their unit is unknown
     if estimate is not None:
         return labels.assign(confidence=estimate.confidence.round(DECIMALS))
-    return labels.assign(standard_error=numeric_tasks(fitted)["standard_error"].to_numpy())
+    tasks = numeric_tasks(fitted)
+    return labels.assign(
+        **{name: tasks[name].to_numpy() for name in ("standard_error", "lower", "upper") if name in tasks}
+    )
 
 
 def rounded(frame: pd.DataFrame) -> pd.DataFrame:

@@ -51,8 +51,57 @@ def summarise(fitted: Method, crowd: Crowd, estimate: LabelConfidence | None) ->
     summary = _of_numbers(fitted, crowd) if estimate is None else _of_classes(fitted, crowd, estimate)
     summary["without_votes"] = int((crowd.votes_per_task == 0).sum())
     if crowd.has_workers:
-        summary["workers"] = rank_workers(fitted.workers_)
+        workers = fitted.workers_
+        summary["workers"] = rank_workers(workers)
+        if "severity" in workers or "offset" in workers:
+            summary["raters"] = rank_raters(workers)
     return summary
+
+
+def describe_order(crowd: Crowd) -> list[tuple[str, str]]:
+    """Return a line about the order of the classes, or none.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    list of (str, str)
+        The order of ordered classes; a hint if classes are the grades 1, 2, 3, … without order.
+    """
+    if crowd.classes is None:
+        return []
+    names = [shorten_id(name) for name in crowd.classes]
+    if crowd.is_ordered:
+        middle = names if len(names) <= _SHOWN_CLASSES + 1 else [*names[:3], "…", names[-1]]
+        return [("Type", f"ratings, {' < '.join(middle)}")]
+    if len(names) > 2 and names == [str(number) for number in range(1, len(names) + 1)]:
+        return [("Hint", f"labels are 1 to {len(names)}; if they are grades, add --ordered for methods of ratings")]
+    return []
+
+
+def rank_raters(workers: pd.DataFrame) -> dict[str, Any]:
+    """Return the strictest and the most lenient raters with enough votes.
+
+    Parameters
+    ----------
+    workers : DataFrame
+        Table of workers with a column severity or offset.
+
+    Returns
+    -------
+    dict
+        Severity, or minus the offset, by worker: under "strictest" and "most_lenient".
+    """
+    listed = workers[workers["n_votes"] >= _MIN_RANKED_VOTES]
+    severity = (listed["severity"] if "severity" in listed else -listed["offset"]).sort_values(kind="stable")
+    n_shown = min(_SHOWN_WORKERS, len(severity) // 2)
+    chosen = {"strictest": severity.iloc[::-1][:n_shown], "most_lenient": severity.iloc[:n_shown]}
+    return {
+        key: {str(worker): round(float(value), 6) for worker, value in part.items()} for key, part in chosen.items()
+    }
 
 
 class PosteriorSummary:
@@ -170,6 +219,13 @@ def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         labelled = "labelled from features" if "features" in summary else "without a label"
         facts.append(("Unlabelled", f"{count_noun(summary['without_votes'], 'task')} without a vote, {labelled}"))
     facts += _worker_lines(summary.get("workers", {}))
+    if summary.get("raters", {}).get("strictest"):
+        parts = (
+            f"{title} "
+            + ", ".join(f"{shorten_id(name)} {value:+.2f}" for name, value in summary["raters"][key].items())
+            for title, key in (("strictest", "strictest"), ("most lenient", "most_lenient"))
+        )
+        facts.append(("Raters", "; ".join(parts)))
     if "gold" in summary:
         n = summary["gold"]["tasks"]
         facts.append(("Gold", f"{count_noun(n, 'task')} with known truth used in the fit"))

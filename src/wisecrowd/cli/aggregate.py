@@ -81,6 +81,12 @@ def aggregate(
 
       wisecrowd aggregate ratings.csv --numeric -m median -o results
 
+    Aggregate ratings by raters of different severity, on ordered classes or
+    numbers:
+
+      wisecrowd aggregate ratings.csv --ordered -m graded-response -o results
+      wisecrowd aggregate ratings.csv --numeric -m rater-mean -o results
+
     Comparisons of two items (columns left, right, label, or model_a, model_b,
     winner) and sets of labels (columns task, worker, labels: cat|dog) are
     recognised by their columns. They write scores.csv with ranks and intervals,
@@ -111,7 +117,7 @@ def aggregate(
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import describe_crowd, summary_lines
+    from wisecrowd.cli._summary import describe_crowd, describe_order, summary_lines
     from wisecrowd.errors import UsageError
 
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
@@ -194,6 +200,7 @@ def aggregate(
         ]
     facts = [
         *begin,
+        *describe_order(crowd),
         ("Method", fitting.describe_fit(fitted)),
         *summary_lines(summary),
         *members_file.judge_lines(summary, fitted),
@@ -230,7 +237,8 @@ def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:
     if proba and crowd.is_numeric:
         raise UsageError("--proba writes class probabilities, and these labels are numbers; leave it out")
     if chosen.answer_types == ("numeric",) and not crowd.is_numeric:
+        advice = "-m rater-mean" if crowd.is_ordered else "another method with -m"
         raise InputError(
             f"{chosen.name} aggregates numbers, but the labels were read as classes. Add --numeric if they are numbers, "
-            "or choose another method with -m"
+            f"or choose {advice}"
         )

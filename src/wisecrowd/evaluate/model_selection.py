@@ -28,6 +28,8 @@ from wisecrowd.utils.slices import slice_rows
 #: Default candidates: fast methods with different models of workers. The first of several tied methods is chosen, so they are
 #: ordered by how often they were most accurate on 24 public crowds with ground truth.
 CANDIDATES = (DEFAULT_METHOD, "ibcc", "dawid-skene", "hds", "one-coin", "mace", "glad", "iwmv", "wawa", "majority-vote")
+#: Further default candidates for ordered classes.
+ORDINAL_CANDIDATES = ("graded-response", "rater-mean", "ordinal-dawid-skene")
 #: Default candidates that use features.
 LEARNERS = ("concord", "crowd-lab")
 #: Confidence level of the intervals by which methods count as tied.
@@ -49,7 +51,7 @@ class Comparison:
     best : str
         Name of the recommended method: the default method if it was compared, because on public crowds it is close to the most
         accurate method more often than the method that predicts votes best. Otherwise, or if a method with features predicts
-        votes best, the first of the tied methods.
+        votes best, the first of the tied methods. On ordered classes it is always the first of the tied methods.
     disputed_tasks : DataFrame
         Labels by task and method for tasks on which methods differ, most disputed first.
     agreement : DataFrame
@@ -136,7 +138,7 @@ def compare_methods(
         raise UsageError(f"folds must be 2 or more; got {folds}")
     if votes.n_votes < 2 * folds:
         raise InputError(f"{folds} folds need at least {2 * folds} votes; got {votes.n_votes:,}")
-    candidates = _resolve_candidates(methods, X)
+    candidates = _resolve_candidates(methods, X, votes)
     fold = assign_vote_folds(votes, folds, random_state)
     log_probs: dict[str, NDArray[np.float64]] = {}
     seconds: dict[str, float] = {}
@@ -159,7 +161,7 @@ def compare_methods(
     answers = pd.DataFrame({name: method.labels_ for name, method in fitted.items()})
     if truth is not None:
         table = table.join(_score_with_truth(fitted, truth, table.index[0]))
-    best = _recommend(tied_methods, fitted)
+    best = tied_methods[0] if votes.is_ordered else _recommend(tied_methods, fitted)
     return Comparison(
         table,
         tied_methods,
@@ -202,15 +204,23 @@ def choose_method(
     return comparison.fitted_methods[comparison.best]
 
 
-def _resolve_candidates(methods: Sequence[Any] | None, X: FeaturesLike | None) -> dict[str, Method]:
+def _resolve_candidates(methods: Sequence[Any] | None, X: FeaturesLike | None, votes: Crowd) -> dict[str, Method]:
     """Return the methods to compare, by name."""
     if isinstance(methods, str):
         raise UsageError(f"methods must be a list; got {methods!r}. For one method: [{methods!r}]")
-    requested = [*(LEARNERS if X is not None else ()), *CANDIDATES] if methods is None else list(methods)
+    default = [
+        *(LEARNERS if X is not None else ()),
+        *(ORDINAL_CANDIDATES if votes.is_ordered else ()),
+        *CANDIDATES,
+    ]
+    requested = default if methods is None else list(methods)
     candidates: dict[str, Method] = {}
     for candidate in requested:
         method: Any = find(candidate)() if isinstance(candidate, str) else candidate
-        if not isinstance(method, Aggregator | Learner) or "categorical" not in method.answer_types:
+        takes_classes = isinstance(method, Aggregator | Learner) and not {"categorical", "ordinal"}.isdisjoint(
+            method.answer_types
+        )
+        if not takes_classes:
             raise UsageError(f"methods must infer classes, such as 'dawid-skene'; got {candidate!r}")
         if X is None and (isinstance(method, Learner) or method.uses_features):
             raise UsageError(f"{method.name} needs features; pass X, or --features on the command line")
