@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wisecrowd import simulate_crowd
+from wisecrowd import simulate_comparisons, simulate_crowd, simulate_label_sets
 
 Run = Callable[..., Any]
 
@@ -66,3 +66,17 @@ def test_mistakes_end_in_a_message(run: Run, files: tuple[Path, Path], tmp_path:
     said = run("compare", tmp_path / "nothing.csv")
     assert said.exit_code != 0
     assert "nothing.csv" in said.stderr
+
+
+def test_comparisons_and_label_sets(run: Any, tmp_path: Path) -> None:
+    arena = simulate_comparisons(n_items=5, n_workers=12, votes_per_worker=15, n_tasks=999, random_state=0)
+    arena.comparisons.to_frame().to_csv(tmp_path / "arena.csv", index=False)
+    result = run("compare", "arena.csv", "-m", "bradley-terry", "-m", "win-rate", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "held-out comparisons" in result.stdout.replace("\n", " ")
+    assert set(pd.read_csv(tmp_path / "out" / "methods.csv")["method"]) == {"bradley-terry", "win-rate"}
+    tags = simulate_label_sets(n_tasks=30, n_labels=3, random_state=0).crowd.to_frame()
+    tags.assign(labels=["|".join(labels) for labels in tags["labels"]]).to_csv(tmp_path / "tags.csv", index=False)
+    figures = json.loads(run("compare", "tags.csv", "-m", "binary-relevance", "--folds", "2", "--json").stdout)
+    assert (figures["use"], figures["answers"]) == ("binary-relevance", "multilabel")
+    assert run("compare", "tags.csv", "--truth", "tags.csv").exit_code != 0

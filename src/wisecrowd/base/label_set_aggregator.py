@@ -194,13 +194,31 @@ class LabelSetAggregator(Aggregator):
         InputError
             If tasks, workers or labels differ from those of the fit.
         """
+        return float(-self.heldout_log_probs(as_label_sets(crowd)).mean())
+
+    def heldout_log_probs(self, crowd: LabelSetCrowd) -> Array:
+        """Return the log-probability of every held-out label set.
+
+        Parameters
+        ----------
+        crowd : LabelSetCrowd
+            Assignments that were not in the fit, over the vocabularies of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_votes,)
+
+        Raises
+        ------
+        InputError
+            If tasks, workers or labels differ from those of the fit.
+        """
         self._check_fitted("label_probs_")
-        votes = as_label_sets(crowd)
-        vocabularies = (votes.tasks, votes.workers, votes.labels)
+        vocabularies = (crowd.tasks, crowd.workers, crowd.labels)
         fitted_indexes = (self.task_index_, self.worker_index_, self.label_index_)
         if not all(index.equals(fitted) for index, fitted in zip(vocabularies, fitted_indexes, strict=True)):
             raise InputError("held-out votes need the tasks, workers and labels of the fit; split with crowd.hide()")
-        return float(-self._set_log_likelihood(votes).mean())
+        return self._set_log_likelihood(crowd)
 
     def _repr_html_(self) -> str:
         from wisecrowd.utils.notebook import render_html

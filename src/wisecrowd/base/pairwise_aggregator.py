@@ -272,8 +272,22 @@ class PairwiseAggregator(Aggregator):
         float
         """
         votes = as_comparisons(comparisons, workers=False)
-        probs = self.predict_proba(votes).to_numpy()[np.arange(votes.n_votes), votes.outcome]
-        return float(-(votes.vote_weight @ np.log(np.maximum(probs, 1e-15))) / votes.vote_weight.sum())
+        return float(-(votes.vote_weight @ self.heldout_log_probs(votes)) / votes.vote_weight.sum())
+
+    def heldout_log_probs(self, comparisons: Comparisons) -> Array:
+        """Return the log-probability of the outcome of every held-out comparison.
+
+        Parameters
+        ----------
+        comparisons : Comparisons
+            Comparisons that were not in the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_votes,)
+        """
+        probs = self.predict_proba(comparisons).to_numpy()[np.arange(comparisons.n_votes), comparisons.outcome]
+        return np.log(np.maximum(probs, 1e-15))
 
     def _locate_items(self, items: pd.Index) -> NDArray[np.int64]:
         position = self.item_index_.get_indexer(match_id_type(items, self.item_index_))

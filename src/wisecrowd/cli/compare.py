@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.evaluate.model_selection import Comparison
+    from wisecrowd.io.answer_tables import AnswerTable
 
 COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
 #: Disputed tasks shown; the file contains all.
@@ -70,6 +72,10 @@ def compare(
 
       wisecrowd compare votes.csv --truth gold.csv
 
+    Comparisons and label sets are recognised by their columns:
+
+      wisecrowd compare arena.csv
+
     With -o, writes methods.csv, disputed.csv (tasks with different labels),
     agreement.csv and run.json.
     """  # fmt: skip
@@ -82,6 +88,14 @@ def compare(
     from wisecrowd.evaluate.model_selection import compare_methods
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
+    other_answers = answers.find_answers(votes, reading)
+    if other_answers is not None:
+        answers.check_unused(other_answers, {"--features": features, "--truth": truth})
+        _compare_answers(
+            other_answers, method, folds, seed, reading,
+            output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
+        )  # fmt: skip
+        return
     inputs = [path for path in (votes, features, truth) if path is not None]
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
@@ -116,18 +130,70 @@ def compare(
         show(f"Accuracy of {comparison.best}: {describe_accuracy(accuracy.to_dict())}.")
 
 
+def _compare_answers(
+    other_answers: AnswerTable,
+    method: list[str] | None,
+    folds: int,
+    seed: int,
+    reading: Reading,
+    *,
+    output: Path | None,
+    spreadsheet: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Compare methods for comparisons or label sets."""
+    from wisecrowd.base.run_record import describe_environment
+    from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._spreadsheet import Guard
+    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.evaluate.model_selection import compare_methods
+
+    path = other_answers.source.path
+    if output is not None:
+        check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], [path])
+    crowd = answers.read_answers(other_answers, reading)
+    with show_progress(quiet=quiet):
+        comparison = compare_methods(crowd, method or None, folds=folds, random_state=seed)
+    run: dict[str, Any] = {
+        "answers": other_answers.answer_type,
+        "use": comparison.best,
+        "tied": list(comparison.tied_methods),
+        "sentence": comparison.summary,
+        "methods": comparison.table.reset_index().to_dict("records"),
+        "votes": str(path), "folds": folds, "random_state": seed, **describe_environment(crowd),
+    }  # fmt: skip
+    tables = {} if output is None else _tables(comparison)
+    if DISPUTED in tables:
+        tables[DISPUTED] = _write_sets_as_text(tables[DISPUTED])
+    written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=[path], what="tables")
+    begin = [("Read", f"{path}: {other_answers.description}"), ("Votes", describe_crowd(crowd)), ("Wrote", written)]
+    fitting.print_run(run, begin, as_json=as_json, quiet=quiet)
+    if not (as_json or quiet):
+        _show(comparison, "items" if other_answers.answer_type == "pairwise" else "tasks")
+
+
+def _write_sets_as_text(disputed: pd.DataFrame) -> pd.DataFrame:
+    from wisecrowd.io.tools.label_sets import format_label_set
+
+    return disputed.map(
+        lambda labels: format_label_set(tuple(map(str, labels))) if isinstance(labels, tuple) else labels
+    )
+
+
 def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     from wisecrowd.cli._outputs import rounded
 
+    index_name = comparison.disputed_tasks.index.name
     tables = {
         COMPARED: comparison.table,
-        DISPUTED: comparison.disputed_tasks.rename_axis("task"),
+        DISPUTED: comparison.disputed_tasks.rename_axis("task" if index_name is None else str(index_name)),
         AGREEMENT: comparison.agreement.rename_axis("method"),
     }
     return {name: rounded(table) for name, table in tables.items()}
 
 
-def _show(comparison: Comparison) -> None:
+def _show(comparison: Comparison, noun: str = "tasks") -> None:
     columns = ["method", "log P(vote)", "behind", "interval", "seconds"]
     score_truth = "accuracy" in comparison.table
     rows = []
@@ -146,7 +212,7 @@ def _show(comparison: Comparison) -> None:
         show()
         few = comparison.disputed_tasks.head(SHOWN)
         show(
-            f"Methods differ on {len(comparison.disputed_tasks):,} tasks, most of all on {', '.join(map(shorten_id, few.index))}."
+            f"Methods differ on {len(comparison.disputed_tasks):,} {noun}, most of all on {', '.join(map(shorten_id, few.index))}."
         )
     show()
     show(comparison.summary, style="bold")

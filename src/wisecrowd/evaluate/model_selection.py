@@ -16,7 +16,9 @@ from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
+from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, fit_method, heldout_log_probs
@@ -85,7 +87,7 @@ class Comparison:
 
 
 def compare_methods(
-    crowd: CrowdLike,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd,
     methods: Sequence[Any] | None = None,
     X: FeaturesLike | None = None,
     *,
@@ -105,8 +107,9 @@ def compare_methods(
 
     Parameters
     ----------
-    crowd : Crowd or DataFrame
-        Votes with classes and worker ids.
+    crowd : Crowd, Comparisons, LabelSetCrowd or DataFrame
+        Votes with classes and worker ids, comparisons, or label sets. The models of the latter predict votes themselves, and
+        take neither features nor truth.
     methods : sequence of str or Method, default=None
         Names of methods, or unfitted methods. Defaults to a selection of fast ones.
     X : DataFrame or ndarray, default=None
@@ -133,6 +136,12 @@ def compare_methods(
     >>> compare_methods(simulate_crowd(n_tasks=100).crowd, ["dawid-skene", "majority-vote"]).table.columns.tolist()
     ['log_likelihood', 'behind', 'low', 'high', 'exponent', 'seconds']
     """
+    if isinstance(crowd, Comparisons | LabelSetCrowd):
+        from wisecrowd.evaluate.answer_selection import compare_answer_methods
+
+        if X is not None or truth is not None:
+            raise UsageError("methods for comparisons and label sets use neither X nor truth; leave them out")
+        return compare_answer_methods(crowd, methods, folds=folds, random_state=random_state)
     votes = require_categorical_crowd(crowd, "comparing methods")
     if folds < 2:
         raise UsageError(f"folds must be 2 or more; got {folds}")
@@ -237,35 +246,65 @@ def _rank_methods(
     """Return the table of methods, best first, and the names of the tied methods."""
     best_exponent = {name: int(values.mean(axis=0).argmax()) for name, values in log_probs.items()}
     vote_log_probs = {name: values[:, best_exponent[name]] for name, values in log_probs.items()}
-    order = sorted(vote_log_probs, key=lambda name: -vote_log_probs[name].mean())
+    table, tied = rank_log_probs(vote_log_probs, crowd.task, crowd.n_tasks, seed)
+    table["exponent"] = [float(EXPONENTS[best_exponent[name]]) for name in table.index]
+    return table, tied
+
+
+def rank_log_probs(
+    log_probs: dict[str, NDArray[np.float64]],
+    unit: NDArray[Any],
+    n_units: int,
+    seed: int,
+    weight: NDArray[np.float64] | None = None,
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Rank methods by the mean log-probability of held-out votes.
+
+    Parameters
+    ----------
+    log_probs : dict of str to ndarray of shape (n_votes,)
+        Log-probabilities by method.
+    unit : ndarray of shape (n_votes,)
+        Unit of the bootstrap for each vote, such as its task, from 0 to ``n_units`` - 1.
+    n_units : int
+        Number of units.
+    seed : int
+        Seed of the bootstrap.
+    weight : ndarray of shape (n_votes,), default=None
+        Weight of each vote; every one counts once by default.
+
+    Returns
+    -------
+    table : DataFrame
+        Columns log_likelihood, behind, low and high by method, the best first.
+    tied_methods : tuple of str
+        Methods whose distance to the best is not significant.
+
+    Examples
+    --------
+    >>> table, tied = rank_log_probs({"a": np.array([-1.0, -1.2]), "b": np.array([-2.0, -2.1])}, np.array([0, 1]), 2, 0)
+    >>> table["behind"].round(2).to_dict(), tied
+    ({'a': 0.0, 'b': 0.95}, ('a',))
+    """
+    votes = np.ones(len(unit)) if weight is None else weight
+    mean = {name: float(votes @ values / votes.sum()) for name, values in log_probs.items()}
+    order = sorted(log_probs, key=lambda name: -mean[name])
     best = order[0]
-    rows = []
     rng = np.random.default_rng(seed)
-    repeats, n_tasks = 1000, crowd.n_tasks
-    # Bootstrap over tasks with Poisson weights, in blocks because a weight for each task and replicate may not fit in memory.
+    repeats = 1000
+    # Bootstrap over units with Poisson weights, in blocks because a weight for each unit and replicate may not fit in memory.
     gaps = np.stack(
-        [np.bincount(crowd.task, vote_log_probs[best] - vote_log_probs[name], minlength=n_tasks) for name in order],
-        axis=1,
+        [np.bincount(unit, votes * (log_probs[best] - log_probs[name]), minlength=n_units) for name in order], axis=1
     )
-    counts = crowd.votes_per_task.astype(np.float64)
+    counts = np.bincount(unit, votes, minlength=n_units)
     replicates: list[NDArray[np.float64]] = []
-    for values in slice_rows(repeats, n_tasks):
-        weights = rng.poisson(1.0, size=(len(range(*values.indices(repeats))), n_tasks)).astype(np.float32)
-        with np.errstate(invalid="ignore"):  # a replicate of few tasks may be empty
+    for values in slice_rows(repeats, n_units):
+        weights = rng.poisson(1.0, size=(len(range(*values.indices(repeats))), n_units)).astype(np.float32)
+        with np.errstate(invalid="ignore"):  # a replicate of few units may be empty
             replicates.append((weights @ gaps) / (weights @ counts)[:, None])
     low, high = np.nanquantile(np.concatenate(replicates), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    for position, name in enumerate(order):
-        gap = float((vote_log_probs[best] - vote_log_probs[name]).mean())
-        rows.append(
-            (
-                float(vote_log_probs[name].mean()),
-                gap,
-                low[position],
-                high[position],
-                float(EXPONENTS[best_exponent[name]]),
-            )
-        )
-    columns = ["log_likelihood", "behind", "low", "high", "exponent"]
+    rows = [(mean[name], mean[best] - mean[name], low[position], high[position]) for position, name in enumerate(order)]
+    columns = ["log_likelihood", "behind", "low", "high"]
     table = pd.DataFrame(rows, index=pd.Index(order, name="method"), columns=columns)
     tied = {name for position, name in enumerate(order) if name == best or low[position] <= 0}
     return table, tuple(name for name in log_probs if name in tied)
