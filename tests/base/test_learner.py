@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from wisecrowd import Crowd
-from wisecrowd.base.fields import fitted, method_class
+from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.base.learner import CROWD_PSEUDO_VOTES, Learner
+from wisecrowd.base.sharpness import sharpen
 from wisecrowd.em.initialization import apply_gold, compute_vote_shares
 from wisecrowd.errors import DataWarning, InputError, UsageError
 
@@ -164,3 +165,73 @@ def test_scikit_learn_takes_it_for_a_classifier() -> None:
     from sklearn.base import is_classifier
 
     assert is_classifier(Threshold())
+
+
+@method_class
+class Overconfident(Learner):
+    """Knows the class probabilities, which are its first features, and raises them to a power."""
+
+    needs_workers: ClassVar[bool] = False
+
+    power: float = parameter(default=1.0, help="Power.")
+    random_state: int = parameter(default=0, help="Seed.")
+    n_tasks_: int = fitted(help="Number of training tasks.")
+
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        self.n_tasks_ = len(X)
+        truth = apply_gold(np.eye(crowd.n_classes)[X[:, -1].astype(int)], gold)
+        self._set_fitted(crowd, truth, crowd.layout.vote_matrix.T @ truth)
+
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return sharpen(X[:, :-1], self.power)
+
+
+@pytest.fixture(scope="module")
+def noisy_votes() -> tuple[NDArray[np.float64], Crowd, NDArray[np.intp]]:
+    """Return probabilities of three classes with the truth, and two votes of noisy workers on each task."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(3, 0.7), size=4000)
+    truth = (rng.random((4000, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+    is_right = rng.random((4000, 2)) < 0.7
+    label = np.where(is_right, truth[:, None], (truth[:, None] + rng.integers(1, 3, size=(4000, 2))) % 3)
+    task, worker = np.repeat(np.arange(4000), 2), rng.integers(10, size=(4000, 2))
+    worker[:, 1] += 10
+    crowd = Crowd.from_codes(
+        task, worker.ravel(), label.ravel(), tasks=range(4000), workers=range(20), classes=range(3)
+    )
+    return np.column_stack([probs, truth]), crowd, truth
+
+
+class TestCalibration:
+    @pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+    def test_the_exponent_is_recovered_without_truth(self, noisy_votes: Any, power: float) -> None:
+        rows, crowd, truth = noisy_votes
+        learner = Overconfident(power=power, calibration=0.5).fit(rows, crowd)
+        assert learner.prediction_sharpness_ == pytest.approx(1 / power, rel=0.15)
+        assert learner.n_tasks_ == 4000, "the second fit changes nothing else"
+        raw, calibrated = Overconfident(power=power).fit(rows, crowd).predict_proba(rows), learner.predict_proba(rows)
+        losses = [-np.log(probs[np.arange(4000), truth]).mean() for probs in (raw, calibrated)]
+        assert losses[1] < losses[0] + 0.002
+        assert power == 1.0 or losses[1] < losses[0] - 0.02
+        np.testing.assert_array_equal(raw.argmax(axis=1), calibrated.argmax(axis=1))
+
+    def test_it_is_off_by_default_and_for_few_tasks(self, noisy_votes: Any) -> None:
+        rows, crowd, _ = noisy_votes
+        assert Overconfident(power=3.0).fit(rows, crowd).prediction_sharpness_ == 1.0
+        few = Overconfident(power=3.0, calibration=0.2).fit(rows[:49], crowd[:49])
+        assert few.prediction_sharpness_ == 1.0
+
+    def test_gold_of_held_out_tasks_counts(self, noisy_votes: Any) -> None:
+        rows, crowd, truth = noisy_votes
+        learner = Overconfident(power=3.0, calibration=0.2).fit(rows, crowd, truth=truth)
+        assert learner.prediction_sharpness_ == pytest.approx(1 / 3, rel=0.1)
+
+    def test_workers_need_no_ids(self, noisy_votes: Any) -> None:
+        rows, crowd, _ = noisy_votes
+        without_ids = crowd.replace_fields(worker=None, workers=None)
+        learner = Overconfident(power=3.0, calibration=0.5).fit(rows, without_ids)
+        assert learner.prediction_sharpness_ == pytest.approx(1 / 3, rel=0.2)
+
+    def test_wrong_shares_are_refused(self) -> None:
+        with pytest.raises(UsageError, match="calibration must be a share of tasks"):
+            Threshold(calibration=1.0).fit(X, CROWD)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from wisecrowd import Crowd
-from wisecrowd.em.classifier_prior import compute_vote_log_probs, e_step, estimate_sharpness, sharpen
+from wisecrowd.em.classifier_prior import e_step
 
 
 def test_e_step_equals_brute_force() -> None:
@@ -27,13 +27,3 @@ def test_e_step_equals_brute_force() -> None:
     posterior, value = e_step(crowd.layout, expected, said, None)
     assert np.isclose(value, np.log(total))
     assert np.allclose(posterior, marginal / total)
-
-
-def test_sharpening() -> None:
-    share = np.array([[0.7, 0.2, 0.1]])
-    assert np.allclose(sharpen(share, 2.0), share**2 / (share**2).sum())
-    assert sharpen(share, 1.0) is share
-    crowd = Crowd.from_triples([(task, worker, (task + worker) % 3) for task in range(9) for worker in range(2)])
-    timid = np.full((crowd.n_tasks, 3), 1 / 3)
-    flat = compute_vote_log_probs(crowd.layout, np.full((len(crowd.pairs), 3), 0.5))
-    assert estimate_sharpness(timid, flat) > 0  # any will do

@@ -41,3 +41,21 @@ def test_one_vote_per_task_is_enough_when_features_agree(featured: Callable[...,
     crowd = Crowd.from_frame(once, workers=made.crowd.workers, classes=made.crowd.classes)
     right = (once["label"].to_numpy() == made.truth.loc[once["task"]].to_numpy()).mean()
     assert Concord(l2=3.0).fit(X, crowd).score(X, made.truth) > right + 0.05
+
+
+def test_predictions_are_calibrated_by_default_without_truth(featured: Callable[..., Any]) -> None:
+    made, X = featured(n_tasks=600)
+    train, test = made.crowd.tasks[:300], made.crowd.tasks[300:]
+    plain, calibrated = (Concord(calibration=share).fit(X, made.crowd[:300]) for share in (0.0, 0.2))
+    default = Concord().fit(X, made.crowd[:300])
+    assert plain.prediction_sharpness_ == 1.0
+    assert default.prediction_sharpness_ == calibrated.prediction_sharpness_ != 1.0
+    np.testing.assert_array_equal(plain.posterior_, calibrated.posterior_)
+    np.testing.assert_array_equal(plain.predict(X), calibrated.predict(X))
+    assert calibrated.choice_.equals(plain.choice_), "the second fit leaves no trace"
+    assert len(train) == len(test)
+    true_class = plain.classes_.get_indexer(pd.Index(made.truth[test]))
+    losses = [
+        -np.log(model.predict_proba(X.loc[test])[np.arange(300), true_class]).mean() for model in (plain, calibrated)
+    ]
+    assert losses[1] < losses[0] + 0.01

@@ -138,3 +138,14 @@ def test_ccc_says_that_hidden_votes_cannot_choose_for_it(made: Simulation, X: pd
     with pytest.raises(UsageError, match="CCC"):
         CCC(epochs="auto").fit(X, made.crowd)
     assert "epochs" in {each.name for each in dataclasses.fields(CCC)}
+
+
+def test_calibration_flattens_an_overtrained_network(made: Simulation, X: pd.DataFrame, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": 80, "hidden": 32, "dropout": 0.0, "l2": 0.0, "learning_rate": 0.01}
+    model = CrowdLayer(calibration=0.3, checkpoint=str(tmp_path / "checkpoints"), **settings).fit(X, made.crowd)
+    plain = CrowdLayer(**settings).fit(X, made.crowd)
+    assert model.prediction_sharpness_ < 0.9
+    np.testing.assert_allclose(model.posterior_, plain.posterior_, atol=1e-6)
+    assert model.predict_proba(X).max(axis=1).mean() < plain.predict_proba(X).max(axis=1).mean()
+    model.save(tmp_path / "model")
+    np.testing.assert_allclose(load(tmp_path / "model").predict_proba(X), model.predict_proba(X), atol=1e-6)

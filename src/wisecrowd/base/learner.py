@@ -20,16 +20,24 @@ from wisecrowd.base.fields import (
     TALLY_HELP,
     fitted,
     method_class,
+    parameter,
 )
 from wisecrowd.base.method import Method
+from wisecrowd.base.sharpness import estimate_sharpness, safe_log, sharpen
 from wisecrowd.data.alignment import align_feature_rows, as_float_features, find_invalid_features, order_by_task
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
-from wisecrowd.errors import DataWarning, InputError, UsageError, preview
+from wisecrowd.errors import DataWarning, InputError, UsageError, ignore_fit_warnings, preview
+from wisecrowd.utils.slices import slice_rows
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+#: Smallest number of tasks with votes with which `Learner.predict_proba` is calibrated; fewer do not determine the exponent.
+MIN_CALIBRATION_TASKS = 50
+#: Standard deviation of the logarithm of the exponent in its prior, so that few votes change probabilities little.
+CALIBRATION_SCALE = 1.0
 #: Pseudo-votes in every cell of the crowd's confusion matrix; the row of a class without votes becomes uniform.
 CROWD_PSEUDO_VOTES = 1e-3
 
@@ -40,6 +48,10 @@ class Learner(Method):
 
     ``fit(X, crowd)`` trains a classifier on features and infers the truth of the training tasks as an aggregator does.
     ``predict`` and ``predict_proba`` classify new tasks by their features.
+
+    With ``calibration=0.2``, the learner is fitted a second time without the votes on a fifth of the tasks. One exponent of its
+    class probabilities is then chosen so that these votes are most probable, given the confusion matrices of their workers, and
+    ``predict_proba`` applies it. No truth is needed.
 
     Examples
     --------
@@ -52,6 +64,12 @@ class Learner(Method):
 
     without_workers: ClassVar[str] = "cmm"
 
+    calibration: float = parameter(
+        default=0.0,
+        help="Share of tasks whose votes are held out in a second fit to calibrate ``predict_proba``; 0 does not calibrate. "
+        "Crowds of fewer than 50 tasks are not calibrated.",
+    )
+
     n_votes_: int = fitted(help=N_VOTES_HELP)
     posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP, shape=("n_tasks", "n_classes"), finite=True)
     pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP, shape=("n_pairs",), codes="n_workers")
@@ -59,6 +77,9 @@ class Learner(Method):
     tally_: NDArray[Any] = fitted(help=TALLY_HELP, shape=("n_pairs", "n_classes"), finite=True)
     feature_shape_: list[int] = fitted(help="Shape of the features of one task.")
     feature_names_: list[str] | None = fitted(help="Names of the features, or None if they have no names.")
+    prediction_sharpness_: float = fitted(
+        help="Exponent by which ``predict_proba`` is calibrated on held-out votes; 1 without calibration."
+    )
 
     # ------------------------------------------------------------------ fitting
 
@@ -87,6 +108,10 @@ class Learner(Method):
         """
         start_time = time.perf_counter()
         self._check_parameter_types()
+        if not 0 <= self.calibration < 1:
+            raise UsageError(
+                f"calibration must be a share of tasks, from 0 to below 1, such as 0.2; got {self.calibration}"
+            )
         if isinstance(X, Crowd):
             raise UsageError(f"{type(self).__name__}.fit takes the features first: fit(X, crowd)")
         if isinstance(crowd, np.ndarray):
@@ -106,13 +131,45 @@ class Learner(Method):
         self._start_fit(votes)
         self.feature_shape_ = list(rows.shape[1:])
         self.feature_names_ = _get_feature_names(X)
-        self._fit(rows, votes, None if truth is None else self._encode_gold(truth, votes))
+        gold = None if truth is None else self._encode_gold(truth, votes)
+        self._fit(rows, votes, gold)
+        self.prediction_sharpness_ = self._calibrate_predictions(rows, votes, gold)
         self._finish_fit(start_time)
         return self
 
     @abstractmethod
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         """Train the classifier and call `_set_fitted`."""
+
+    # ------------------------------------------------------------------ calibration
+
+    def _calibrate_predictions(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> float:
+        """Return the exponent with which a fit to some tasks predicts the votes and gold of the others best."""
+        voted = np.flatnonzero(crowd.votes_per_task > 0)
+        if not self.calibration or len(voted) < MIN_CALIBRATION_TASKS:
+            return 1.0
+        rng = np.random.default_rng(getattr(self, "random_state", 0))
+        n_heldout = max(round(self.calibration * len(voted)), 1)
+        is_heldout = np.zeros(crowd.n_tasks, dtype=bool)
+        is_heldout[rng.permutation(voted)[:n_heldout]] = True
+        training, truth = crowd[~is_heldout].replace_fields(has_task_order=True), None  # rows of X have this order
+        if gold is not None and (gold[~is_heldout] >= 0).any():
+            is_known = ~is_heldout & (gold >= 0)
+            truth = pd.Series(self.classes_[gold[is_known]], index=crowd.tasks[is_known])
+        second = self.clone_unfitted().set_params(**self._calibration_parameters())
+        with ignore_fit_warnings():
+            second.fit(X[~is_heldout], training, truth=truth)
+        heldout = crowd[is_heldout]
+        vote_log_probs = heldout.layout.vote_matrix @ safe_log(_pair_label_probs(second, heldout.pairs))
+        if gold is not None:
+            is_known = gold[is_heldout] >= 0
+            vote_log_probs[is_known] = safe_log(np.eye(heldout.n_classes)[gold[is_heldout][is_known]])
+        return estimate_sharpness(second.predict_proba(X[is_heldout]), vote_log_probs, CALIBRATION_SCALE)
+
+    def _calibration_parameters(self) -> dict[str, Any]:
+        """Return the parameters in which the second fit differs."""
+        differences: dict[str, Any] = {"calibration": 0.0, "checkpoint": None, "verbose": False}
+        return {name: value for name, value in differences.items() if hasattr(self, name)}
 
     # ------------------------------------------------------------------ prediction
 
@@ -141,7 +198,9 @@ class Learner(Method):
         """
         self._check_fitted("posterior_")
         rows = self._validate_features(X)
-        return self._predict_proba(rows) if len(rows) else np.empty((0, len(self.classes_)))
+        if not len(rows):
+            return np.empty((0, len(self.classes_)))
+        return sharpen(self._predict_proba(rows), self.prediction_sharpness_)
 
     def predict(self, X: FeaturesLike) -> NDArray[Any]:
         """Return the most probable class of tasks by their features.
@@ -215,6 +274,8 @@ class Learner(Method):
         proba = self._predict_proba(np.zeros((1, *self.feature_shape_)))
         if proba.shape != (1, len(self.classes_)) or not np.isfinite(proba).all():
             raise ValueError(f"the classifier does not give probabilities of {len(self.classes_)} classes")
+        if not 0 < self.prediction_sharpness_ < np.inf:
+            raise ValueError(f"prediction_sharpness_ must be a positive number, not {self.prediction_sharpness_}")
 
     @property
     def crowd_confusion_(self) -> NDArray[np.float64]:
@@ -293,3 +354,16 @@ def _get_feature_names(X: Any) -> list[str] | None:
     if not isinstance(X, pd.DataFrame) or X.columns.equals(pd.RangeIndex(X.shape[1])):
         return None
     return [str(name) for name in X.columns]
+
+
+def _pair_label_probs(learner: Learner, pairs: Pairs) -> NDArray[np.float64]:
+    """Return P(label given true class) of (worker, label) pairs by the confusion matrices of a fitted learner."""
+    n_classes = len(learner.classes_)
+    if learner.worker_index_ is None:
+        return np.asarray(learner.crowd_confusion_.T[pairs.label])
+    probs = np.empty((len(pairs), n_classes))
+    for part in slice_rows(pairs.n_workers, n_classes**2):
+        first, last = np.searchsorted(pairs.worker, [part.start, part.stop])
+        matrices = learner.confusion_of(np.arange(part.start, min(part.stop, pairs.n_workers)))
+        probs[first:last] = matrices[pairs.worker[first:last] - part.start, :, pairs.label[first:last]]
+    return probs

@@ -118,6 +118,7 @@ FIGURES = {
         for name in ("MV", "DS")
         for figure in ("ECE", "ECE, weight 1")
     },
+    **{name: Figure(name, more_is_better=False) for name in ("NLL", "NLL, calibrated", "ECE", "ECE, calibrated")},
     "mae": Figure("MAE", digits=2, more_is_better=False),
     "rmse": Figure("RMSE", digits=2, more_is_better=False),
     "I-JS": Figure("I-JS", more_is_better=False),

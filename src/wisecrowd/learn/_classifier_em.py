@@ -18,17 +18,15 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.base.learner import Learner
+from wisecrowd.base.sharpness import estimate_sharpness, safe_log, sharpen
 from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.classifier_prior import (
     PROBABILITY_FLOOR,
     compute_vote_log_probs,
-    estimate_sharpness,
     find_training_tasks,
     normalize_joint,
-    safe_log,
-    sharpen,
     split_folds,
 )
 from wisecrowd.em.initialization import apply_gold, compute_vote_shares

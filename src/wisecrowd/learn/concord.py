@@ -91,6 +91,11 @@ class Concord(ClassifierEM):
     calibrate: bool = parameter(
         default=True, help="Calibrate the class probabilities of the classifier by the likelihood of the votes."
     )
+    calibration: float = parameter(
+        default=0.2,
+        help="Share of tasks whose votes are held out in a second fit to calibrate ``predict_proba``; 0 does not calibrate. "
+        "Crowds of fewer than 50 tasks are not calibrated.",
+    )
     max_iter: int = parameter(default=8, help="Maximum number of EM iterations.")
     tol: float = parameter(default=0.0, help="Relative change of the objective at which the iteration stops.")
 
@@ -106,6 +111,9 @@ class Concord(ClassifierEM):
         with progress.show_if(self.verbose):
             self._run(X, crowd, gold, l2)
         self.choice_, self.l2_ = choice, l2
+
+    def _calibration_parameters(self) -> dict[str, Any]:
+        return {**super()._calibration_parameters(), "l2": self.l2_}  # the search need not be repeated
 
     def _select_ridge(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> pd.DataFrame:
         """Return the ridge penalties that were tried, their scores, and the chosen one."""

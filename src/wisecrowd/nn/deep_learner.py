@@ -265,6 +265,9 @@ class DeepLearner(Learner):
         self.strength_ = posterior.strength
         self._set_fitted(crowd, posterior.probs)
 
+    def _calibration_parameters(self) -> dict[str, Any]:
+        return {**super()._calibration_parameters(), "epochs": self.epochs_}  # a search need not be repeated
+
     def _set_networks(self, networks: Sequence[CrowdNetwork]) -> None:
         """Set the fitted networks."""
         (self.network_,) = networks
