@@ -362,11 +362,13 @@ def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArra
 
     total = pairs.sum_by_worker(tally)
     share = confusion.T[pairs.label]
+    # The factors without votes are the same for all pairs of a label.
+    labels, n_pairs = np.unique(pairs.label, return_counts=True)
 
     def compute_loss(log_strength: float) -> float:
         c = np.exp(log_strength)
         rows = (gammaln(c) - gammaln(total + c)).sum()
-        return -float(rows + (gammaln(tally + c * share) - gammaln(c * share)).sum())
+        return -float(rows + gammaln(tally + c * share).sum() - n_pairs @ gammaln(c * confusion.T[labels]).sum(axis=1))
 
     low, high = np.log(STRENGTH_RANGE)
     result = minimize_scalar(compute_loss, bounds=(low, high), method="bounded", options={"xatol": 1e-3})
