@@ -38,7 +38,7 @@ def test_blocks_do_not_change_the_support(crowd: Crowd, monkeypatch: pytest.Monk
     posterior = DawidSkene().fit(crowd).posterior_
     model, inferred = SupportModel.fit(crowd, posterior)
     whole = model.second.measure(crowd, inferred, posterior.argmax(axis=1))
-    monkeypatch.setattr(label_support, "MAX_CELLS", 30)
+    monkeypatch.setattr(label_support, "BLOCK_CELLS", 30)
     split_model, split_inferred = SupportModel.fit(crowd, posterior)
     parts = split_model.second.measure(crowd, split_inferred, posterior.argmax(axis=1))
     for one, other in zip(whole, parts, strict=True):

@@ -23,7 +23,6 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.priors import CrowdPrior, estimate_crowd_prior
-from wisecrowd.utils.slices import MAX_CELLS
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
@@ -46,6 +45,8 @@ MIN_LEAD, MAX_POWER = 0.05, 1e3
 MIN_GAP = -1e4
 #: Largest number of Newton steps for the power, and the relative size of the last step.
 MAX_POWER_STEPS, POWER_TOLERANCE = 60, 1e-9
+#: Cells of the temporary tables of a block of votes; tables of this size stay in the processor's cache.
+BLOCK_CELLS = 2**17
 #: Number of pseudo-votes with the mean accuracy in the agreement on a task.
 AGREEMENT_PSEUDO_VOTES = 2.0
 #: Range of the agreement before the logit.
@@ -377,8 +378,9 @@ class VoteModel:
         ndarray of shape (n_votes, n_classes)
         """
         confusion, strength = self.crowd_prior
-        label_probs = np.maximum(_take_rows(self.tally, pair) - own, 0.0) + strength * confusion.T[label]
-        label_probs /= np.maximum(_take_rows(self.total, worker) - own, 0.0) + strength
+        label_probs = _subtract_own(_take_rows(self.tally, pair), own)
+        label_probs += strength * confusion.T[label]
+        label_probs /= _subtract_own(_take_rows(self.total, worker), own) + strength
         return label_probs
 
     def _agreement(self, block: TaskVotes, label: Codes) -> Array:
@@ -404,12 +406,13 @@ class VoteModel:
         if block.is_counted is not None:
             own[~block.is_counted] = 0.0
         label_probs = self.label_probs(block.worker, block.label, block.pair, own)
-        label_log_probs = np.log(np.maximum(label_probs, MIN_LABEL_PROB))
+        label_log_probs = np.log(np.maximum(label_probs, MIN_LABEL_PROB, out=label_probs), out=label_probs)
+        label_log_probs *= block.weight[:, None]
         log_probs = np.tile(np.log(np.maximum(self.class_prior, 1e-300)), (len(block.count), 1))
         has_votes = np.flatnonzero(block.count)
         if len(has_votes):
             starts = (np.cumsum(block.count) - block.count)[has_votes]
-            log_probs[has_votes] += np.add.reduceat(label_log_probs * block.weight[:, None], starts, axis=0)
+            log_probs[has_votes] += np.add.reduceat(label_log_probs, starts, axis=0)
         return log_probs
 
 
@@ -592,9 +595,9 @@ def _solve_power(gap: Array, label: Codes, log_odds: Array) -> Array:
 
 
 def _iter_blocks(crowd: Crowd, posterior: NDArray[Any]) -> Iterator[TaskVotes]:
-    """Yield the votes in blocks of tasks whose tables fit in memory; at least one block."""
+    """Yield the votes in blocks of tasks whose tables are small; at least one block."""
     offset, pairs = crowd.offset, crowd.pairs
-    max_votes = max(MAX_CELLS // max(crowd.n_classes, 1), 1)
+    max_votes = max(BLOCK_CELLS // max(crowd.n_classes, 1), 1)
     start = 0
     while True:
         stop = max(int(np.searchsorted(offset, offset[start] + max_votes, side="right")) - 1, start + 1)
@@ -621,6 +624,12 @@ def _take_rows(table: Array, rows: Codes) -> Array:
     if len(rows) and rows.min() < 0:
         rows_of_table[rows < 0] = 0.0
     return rows_of_table
+
+
+def _subtract_own(counts: Array, own: Array | float) -> Array:
+    """Subtract from counts what a task contributed, in place; rounding must not make a count negative."""
+    counts -= own
+    return np.maximum(counts, 0.0, out=counts)
 
 
 def _compute_log_odds(class_log_probs: Array, label: Codes) -> Array:
