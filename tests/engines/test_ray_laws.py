@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import kernels, simulate_crowd
+from wisecrowd import ModelAverage, estimate_confidence, kernels, simulate_crowd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.laws import LAWS
 from wisecrowd.base.registry import methods
@@ -22,6 +22,7 @@ from wisecrowd.engines import LocalEngine, StreamEngine, base
 from wisecrowd.engines import ray as ray_engine
 from wisecrowd.engines.ray import RayEngine
 from wisecrowd.errors import ignore_fit_warnings
+from wisecrowd.evaluate.confidence import ConfidenceStream
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
 
@@ -118,3 +119,13 @@ def test_labels_are_computed_by_the_actors(
     fitted.write_labels(tmp_path / "labels.parquet")
     assert pd.read_parquet(tmp_path / "labels.parquet")["label"].tolist() == expected.labels_.tolist()
     np.testing.assert_allclose(fitted.posterior_, expected.posterior_, atol=1e-9)
+
+
+def test_confidence_is_computed_on_a_cluster(crowd: Crowd, tmp_path: Path) -> None:
+    assert "model-average" in STREAMING
+    shards = crowd.to_shards(tmp_path / "crowd", votes_per_shard=70)
+    stream = ConfidenceStream(ModelAverage(engine="ray").fit(shards))
+    confidence = pd.concat([pd.Series(part.confidence, part.posterior.index) for part in stream])
+    expected = estimate_confidence(ModelAverage().fit(crowd), crowd)
+    np.testing.assert_allclose(confidence[crowd.tasks], expected.confidence, atol=1e-6)
+    assert stream.accuracy.accuracy == pytest.approx(expected.accuracy.accuracy, abs=1e-3)

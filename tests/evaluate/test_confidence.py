@@ -6,7 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, DawidSkene, MajorityVote, Median, Panel, Raykar, estimate_confidence, simulate_crowd
+from wisecrowd import (
+    Crowd,
+    DawidSkene,
+    MajorityVote,
+    Median,
+    ModelAverage,
+    Panel,
+    Raykar,
+    estimate_confidence,
+    simulate_crowd,
+)
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.confidence import ConfidenceStream, confidence_error, encode_known_truth
 from wisecrowd.simulate import Simulation, simulate_panel
@@ -98,13 +109,14 @@ def test_tasks_without_votes_are_not_part_of_the_accuracy() -> None:
     assert estimate.confidence[2] == fitted.posterior_[2].max()
 
 
-def test_shards_give_the_same_confidence(made: Simulation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [DawidSkene, ModelAverage])
+def test_shards_give_the_same_confidence(kind: type[Aggregator], made: Simulation, tmp_path: Path) -> None:
     gold = made.truth[:40]
     sharded = made.crowd.to_shards(tmp_path / "shards", votes_per_shard=150)
     for truth in (None, gold):
-        stream = ConfidenceStream(DawidSkene().fit(sharded, truth=truth))
+        stream = ConfidenceStream(kind().fit(sharded, truth=truth))
         parts = list(stream)
-        fitted = DawidSkene().fit(made.crowd, truth=truth)
+        fitted = kind().fit(made.crowd, truth=truth)
         confidence = pd.concat([pd.Series(part.confidence, part.posterior.index) for part in parts])[made.crowd.tasks]
         assert stream.accuracy.n_tasks == 200
         if truth is None:
