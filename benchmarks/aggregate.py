@@ -98,7 +98,7 @@ class Benchmark(Ledger):
             for name, row in figures.items():
                 peer = figures.get("crowd-kit")
                 times = {"times faster": "" if peer is None else peer["cpu"] / row["cpu"]}
-                self.note("End to end, ten iterations", votes=size, what=name, **figures(row), **times)
+                self.note("End to end, ten iterations", votes=size, what=name, **format_figures(row), **times)
             if size == 1_000_000:
                 times = figures["crowd-kit"]["cpu"] / figures["wisecrowd"]["cpu"]
                 self.want("times faster than crowd-kit end to end, 1,000,000 votes", times, at_least=30)
@@ -118,7 +118,7 @@ class Benchmark(Ledger):
             for name, settings in (("wisecrowd", parameters), ("crowd-kit", options)):
                 shown = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
                 row = {"votes": n_votes, "what": f"{name} {ours_name}", "settings": shown}
-                self.note("Other methods, end to end", **row, **figures(figures[name]))
+                self.note("Other methods, end to end", **row, **format_figures(figures[name]))
             self.want(f"times faster than crowd-kit, {ours_name}, {n_votes:,} votes", times, at_least=at_least)
 
     def theirs(self, votes: Path, truth: Path, method: str, **parameters: Any) -> list[str]:
@@ -131,7 +131,7 @@ class Benchmark(Ledger):
         }.items():
             votes, truth = self.votes(*shape)
             figures = run(ours(votes, truth, "DawidSkene", **TEN))
-            self.note("Many classes, many workers", votes=shape[0], what=what, **figures(figures))
+            self.note("Many classes, many workers", votes=shape[0], what=what, **format_figures(figures))
             self.want(f"GB with {what}", figures["peak_bytes"] / 1e9, 2.0)
 
     def real(self) -> None:
@@ -143,7 +143,7 @@ class Benchmark(Ledger):
             figures = in_turns({"it": command}, min(3, self.repeats))["it"]
             name = f"wisecrowd, {jobs} thread{'s' * (jobs > 1)}"
             row = {"votes": int(figures["n_votes"]), "what": name, "iterations": int(figures["n_iter"])}
-            self.note("pico_tokens, end to end to convergence", **row, **figures(figures))
+            self.note("pico_tokens, end to end to convergence", **row, **format_figures(figures))
         return None
 
     def first_use(self) -> None:
@@ -168,7 +168,7 @@ class Benchmark(Ledger):
         self.want("import wisecrowd / import pandas", figures["wisecrowd"]["wall"] / figures["pandas"]["wall"], 1.5)
 
 
-def figures(figures: dict[str, Any]) -> Row:
+def format_figures(figures: dict[str, Any]) -> Row:
     return {
         "seconds": figures["wall"],
         "cpu seconds": figures["cpu"],

@@ -18,8 +18,9 @@ from wisecrowd.evaluate.confidence import LabelConfidence, estimate_confidence
 Array = NDArray[np.float64]
 
 #: Share of the sampling rate that follows the standard deviation of an outcome (Neyman allocation); the rest is equal for all
-#: tasks. Confidence may be wrong, and tasks that are hardly ever drawn would then have large weights.
-NEYMAN_SHARE = 0.7
+#: tasks. Confidence may be wrong, and tasks that are hardly ever drawn would then have large weights. On public crowds, a
+#: larger share gives a smaller variance, whichever crowd is left out.
+NEYMAN_SHARE = 0.9
 #: Largest number of strata, and smallest number of checks in a stratum.
 MAX_STRATA, MIN_CHECKS_PER_STRATUM = 10, 4
 #: Half width of the interval that an audit aims at.
@@ -69,15 +70,9 @@ def draw_audit_sample(estimate: LabelConfidence, size: int, *, random_state: int
         raise InputError("there are no tasks to check: every task with votes has known truth")
     size = min(size, len(tasks))
     rng = np.random.default_rng(random_state)
-    rate = sampling_rates(estimate.confidence[tasks])
-    order = np.lexsort((rng.random(len(tasks)), estimate.confidence[tasks]))
-    n_strata = min(max(size // MIN_CHECKS_PER_STRATUM, 1), MAX_STRATA)
-    # Strata have the same total rate and hence the same number of checks.
-    total = np.cumsum(rate[order])
-    stratum = np.empty(len(tasks), dtype=np.int64)
-    stratum[order] = np.minimum((total - rate[order] / 2) / total[-1] * n_strata, n_strata - 1).astype(np.int64)
-    n_tasks = np.bincount(stratum, minlength=n_strata)
-    n_checks = _allocate(n_tasks, size)
+    stratum = assign_strata(estimate.confidence[tasks], size, rng)
+    n_tasks = np.bincount(stratum)
+    n_checks = allocate_checks(n_tasks, size)
     rows = []
     for number in np.flatnonzero(n_checks):
         drawn = rng.choice(np.flatnonzero(stratum == number), n_checks[number], replace=False)
@@ -87,6 +82,66 @@ def draw_audit_sample(estimate: LabelConfidence, size: int, *, random_state: int
     sample = pd.concat(rows, ignore_index=True).iloc[rng.permutation(size)]
     sample.index = estimate.tasks[sample.pop("task")].rename("task")
     return sample
+
+
+def assign_strata(confidence: Array, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Divide tasks by confidence into strata that have about the same number of checks each.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_tasks,)
+        Confidence of the labels.
+    size : int
+        Number of checks.
+    rng : Generator
+        Source of the order of tasks with the same confidence.
+
+    Returns
+    -------
+    ndarray of int of shape (n_tasks,)
+        Stratum of each task, from low to high confidence.
+
+    Examples
+    --------
+    >>> assign_strata(np.array([0.5, 0.6, 0.9, 0.9, 0.9, 0.9]), 8, np.random.default_rng(0)).tolist()
+    [0, 0, 1, 1, 1, 1]
+    """
+    rate = sampling_rates(confidence)
+    order = np.lexsort((rng.random(len(confidence)), confidence))
+    n_strata = min(max(size // MIN_CHECKS_PER_STRATUM, 1), MAX_STRATA)
+    total = np.cumsum(rate[order])
+    stratum = np.empty(len(confidence), dtype=np.int64)
+    stratum[order] = np.minimum((total - rate[order] / 2) / total[-1] * n_strata, n_strata - 1).astype(np.int64)
+    return stratum
+
+
+def allocate_checks(n_tasks: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Divide checks equally among strata, but give none more checks than it has tasks.
+
+    Parameters
+    ----------
+    n_tasks : ndarray of int of shape (n_strata,)
+        Number of tasks of each stratum.
+    size : int
+        Number of checks, at most that of all tasks.
+
+    Returns
+    -------
+    ndarray of int of shape (n_strata,)
+
+    Examples
+    --------
+    >>> allocate_checks(np.array([2, 10, 10]), 12).tolist()
+    [2, 5, 5]
+    """
+    n_checks = np.zeros(len(n_tasks), dtype=np.int64)
+    while (n_open := size - int(n_checks.sum())) > 0:
+        is_open = np.flatnonzero(n_checks < n_tasks)
+        each, rest = divmod(n_open, len(is_open))
+        more = np.full(len(is_open), each)
+        more[:rest] += 1
+        n_checks[is_open] = np.minimum(n_checks[is_open] + more, n_tasks[is_open])
+    return n_checks
 
 
 def sampling_rates(confidence: Array) -> Array:
@@ -105,7 +160,7 @@ def sampling_rates(confidence: Array) -> Array:
     Examples
     --------
     >>> sampling_rates(np.array([0.5, 0.99])).round(2).tolist()
-    [1.47, 0.53]
+    [1.6, 0.4]
     """
     deviation = np.sqrt(np.maximum(confidence * (1 - confidence), 1e-12))
     return np.asarray(NEYMAN_SHARE * deviation / deviation.mean() + 1 - NEYMAN_SHARE)
@@ -303,15 +358,3 @@ def count_further_checks(estimate: LabelConfidence, half_width: float) -> int:
     luck = variance_per_check / n_unknown * (1 - n / n_unknown)
     reached = 1 / (1 / max(prior, 1e-12) + 1 / np.maximum(by_checks, 1e-12)) + luck <= target
     return int(n[np.argmax(reached)]) if reached.any() else n_unknown
-
-
-def _allocate(n_tasks: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return the number of checks of each stratum: equal, but not more than it has tasks."""
-    n_checks = np.zeros(len(n_tasks), dtype=np.int64)
-    while (n_open := size - int(n_checks.sum())) > 0:
-        is_open = np.flatnonzero(n_checks < n_tasks)
-        each, rest = divmod(n_open, len(is_open))
-        more = np.full(len(is_open), each)
-        more[:rest] += 1
-        n_checks[is_open] = np.minimum(n_checks[is_open] + more, n_tasks[is_open])
-    return n_checks

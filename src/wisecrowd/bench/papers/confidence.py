@@ -18,7 +18,7 @@ from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.accuracy import CrowdCalibration
-from wisecrowd.evaluate.audit import draw_audit_sample
+from wisecrowd.evaluate.audit import allocate_checks, assign_strata, draw_audit_sample
 from wisecrowd.evaluate.confidence import LabelConfidence, confidence_error
 from wisecrowd.io.datasets import Dataset
 
@@ -32,6 +32,8 @@ VARIANCE, SQUARE_ERROR, UNBIASED_VARIANCE = "variance ratio", "square error rati
 N_SAMPLES = 100
 #: Number of checked tasks in an audit.
 AUDIT_SIZE = 50
+#: Number of divisions into strata, which differ in the order of tasks with the same confidence.
+N_STRATIFICATIONS = 20
 #: A sample may have at most this share of the gold tasks of a crowd.
 MAX_SAMPLED_SHARE = 0.5
 
@@ -134,10 +136,10 @@ def _audit(part: GoldPart, score: NDArray[np.float64], prior: Any, size: int) ->
         confidence=calibration.confidence(score), score=score, n_votes=np.ones(n_tasks, dtype=np.int64), truth=nothing,
         outcomes=pd.DataFrame({"score": [], "right": []}), checked=nothing, calibration=calibration,
     )  # fmt: skip
-    estimates, alone, covered = [], [], []
+    estimates, covered = [], []
     for seed in range(2 * N_SAMPLES):
         sample = draw_audit_sample(labels, size, random_state=seed)
-        rows, weight = sample.index.to_numpy(), sample["weight"].to_numpy()
+        rows = sample.index.to_numpy()
         is_checked = np.zeros(n_tasks, dtype=bool)
         is_checked[rows] = True
         updated = CrowdCalibration.from_outcomes(prior, score[rows], part.right[rows])
@@ -145,8 +147,6 @@ def _audit(part: GoldPart, score: NDArray[np.float64], prior: Any, size: int) ->
         estimate = updated.expect_accuracy(score[~is_checked], n_known=size, n_known_right=n_right)
         estimates.append(estimate.accuracy)
         covered.append(estimate.low <= accuracy <= estimate.high)
-        error = part.right[rows] - labels.confidence[rows]
-        alone.append(labels.confidence.mean() + weight @ error / weight.sum())
     simple = accuracy * (1 - accuracy) / size * (n_tasks - size) / (n_tasks - 1)
     return {
         GAP: float(np.abs(np.array(estimates) - accuracy).mean()),
@@ -154,8 +154,26 @@ def _audit(part: GoldPart, score: NDArray[np.float64], prior: Any, size: int) ->
         COVERED: float(np.mean(covered)),
         VARIANCE: float(np.var(estimates) / simple),
         SQUARE_ERROR: float(np.mean((np.array(estimates) - accuracy) ** 2) / simple),
-        UNBIASED_VARIANCE: float(np.var(alone) / simple),
+        UNBIASED_VARIANCE: _stratified_variance(part.right, labels.confidence, size) / simple,
     }
+
+
+def _stratified_variance(right: NDArray[np.float64], confidence: NDArray[np.float64], size: int) -> float:
+    """Return the variance of the prediction-powered estimate over all samples of an audit, by the formula for strata.
+
+    The variance of repeated draws would have an error of several per cent.
+    """
+    error, variances = right - confidence, []
+    for seed in range(N_STRATIFICATIONS):
+        stratum = assign_strata(confidence, size, np.random.default_rng(seed))
+        n_tasks = np.bincount(stratum)
+        n_checks = allocate_checks(n_tasks, size)
+        spread = (
+            pd.Series(error).groupby(stratum).var().fillna(0.0).reindex(range(len(n_tasks)), fill_value=0.0).to_numpy()
+        )
+        share = n_tasks / len(error)
+        variances.append((share**2 * spread * (1 / np.maximum(n_checks, 1) - 1 / np.maximum(n_tasks, 1))).sum())
+    return float(np.mean(variances))
 
 
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
