@@ -124,3 +124,12 @@ def test_another_method_can_judge(run: Run, votes: Path, tmp_path: Path) -> None
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "--method one-coin" in page  # the command that makes it again
     assert "OneCoin" in page or "one-coin" in page
+
+
+def test_comparisons(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "arena.csv").write_text("judge,left,right,winner\nann,a,b,a\nbob,b,c,b\ncy,c,a,tie\n", encoding="utf-8")
+    result = run("report", "arena.csv", "-o", "arena.html", "--no-compare")
+    assert result.exit_code == 0, result.output
+    assert "comparisons of two items" in result.stdout
+    assert "What to compare next" in (tmp_path / "arena.html").read_text(encoding="utf-8")
+    assert run("report", "arena.csv", "-o", "other.html", "--truth", "arena.csv").exit_code != 0

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
 from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import Reading, Votes
+
+if TYPE_CHECKING:
+    from wisecrowd.report import Report
 
 
 @with_options(Reading)
@@ -83,6 +87,11 @@ def report(
     machines:
 
       wisecrowd report votes.csv --members members.csv
+
+    Comparisons and label sets are recognised by their columns. Their pages have
+    the ranking with intervals, or the labels with agreement and confidence:
+
+      wisecrowd report arena.csv -o arena.html
     """  # fmt: skip
     from wisecrowd.cli._memory import keep_freed_memory
     from wisecrowd.cli._reading import read_truth, resolve_path
@@ -94,6 +103,23 @@ def report(
     inputs = [path for path in (votes, features, members, truth, texts, images) if path is not None]
     _check(output, inputs, force=force)
     keep_freed_memory()
+    other_answers = answers.find_answers(votes, reading)
+    if other_answers is not None:
+        class_options = {
+            "--features": features,
+            "--members": members,
+            "--truth": truth,
+            "--texts": texts,
+            "--images": images,
+        }
+        answers.check_unused(other_answers, class_options)
+        answer_votes = answers.read_answers(other_answers, reading)
+        with show_progress(quiet=quiet):
+            page = build(answer_votes, title=title or votes.stem, compare=compare, model=method, command=_command(ctx))
+            page.save(output)
+        if not quiet:
+            _print_size(f"{votes}: {other_answers.description}", describe_crowd(answer_votes), output, page)
+        return
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
@@ -114,13 +140,13 @@ def report(
         )  # fmt: skip
         page.save(output)
     if not quiet:
-        length = f"{len(page.html.encode()) / 1e6:.1f} MB"
-        fitting.print_run(
-            {},
-            [("Read", str(votes)), ("Votes", describe_crowd(crowd)), ("Wrote", f"{output}, {length}")],
-            as_json=False,
-            quiet=False,
-        )
+        _print_size(str(votes), describe_crowd(crowd), output, page)
+
+
+def _print_size(source: str, votes: str, output: Path, page: Report) -> None:
+    length = f"{len(page.html.encode()) / 1e6:.1f} MB"
+    facts = [("Read", source), ("Votes", votes), ("Wrote", f"{output}, {length}")]
+    fitting.print_run({}, facts, as_json=False, quiet=False)
 
 
 def _check(output: Path, inputs: list[Path], *, force: bool) -> None:

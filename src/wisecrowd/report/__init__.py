@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.utils.files import write_text
 from wisecrowd.utils.notebook import render_frame
@@ -18,6 +20,8 @@ from wisecrowd.utils.progress import report as report_progress
 if TYPE_CHECKING:
     import pandas as pd
 
+    from wisecrowd.base.label_set_aggregator import LabelSetAggregator
+    from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.em.confusion import ConfusionEM
 
 __all__ = ["Report", "build", "is_report"]
@@ -102,7 +106,7 @@ def is_report(path: str | os.PathLike[str]) -> bool:
 
 
 def build(
-    crowd: CrowdLike,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd,
     *,
     truth: TruthLike | None = None,
     X: FeaturesLike | None = None,
@@ -110,7 +114,7 @@ def build(
     images: pd.Series | Mapping[Any, Any] | str | os.PathLike[str] | None = None,
     title: str | None = None,
     compare: bool = True,
-    model: ConfusionEM | str | None = None,
+    model: ConfusionEM | PairwiseAggregator | LabelSetAggregator | str | None = None,
     scores: pd.DataFrame | None = None,
     command: str | None = None,
 ) -> Report:
@@ -120,8 +124,9 @@ def build(
 
     Parameters
     ----------
-    crowd : Crowd or DataFrame
-        Votes.
+    crowd : Crowd, Comparisons, LabelSetCrowd or DataFrame
+        Votes. The page of comparisons has the ranking, that of label sets the agreement and confidence of labels and sets; they
+        take no truth, features, texts, images and scores.
     truth : mapping or Series, default=None
         True classes of some tasks. They are compared with the inferred labels, which do not use them.
     X : array-like or DataFrame, default=None
@@ -166,6 +171,9 @@ def build(
     from wisecrowd.report.task_media import as_task_series
     from wisecrowd.utils.text import MAX_REASON_CHARS, shorten
 
+    if isinstance(crowd, Comparisons | LabelSetCrowd):
+        unused = {"truth": truth, "X": X, "texts": texts, "images": images, "scores": scores}
+        return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
     load_templates()  # a missing extra should be reported before the work starts
     image_series = as_task_series(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
     votes = as_crowd(crowd)
@@ -175,7 +183,7 @@ def build(
 
     start_step(0)
     with collect_warnings() as warnings:
-        diagnosis = diagnose_crowd(votes, _drop_useless_features(X, votes), model=model)
+        diagnosis = diagnose_crowd(votes, _drop_useless_features(X, votes), model=model)  # type: ignore[arg-type]  # of a crowd
     gold = None if truth is None else match_gold(truth, diagnosis.crowd)
     if gold is not None:
         diagnosis = replace(diagnosis, checked=gold.series)
@@ -214,6 +222,32 @@ def build(
         html = render_report(content, data)
     start_step(len(_STEPS))
     return Report(html)
+
+
+def _build_answers(
+    votes: Comparisons | LabelSetCrowd,
+    unused: Mapping[str, Any],
+    *,
+    title: str | None,
+    compare: bool,
+    model: Any,
+    command: str | None,
+) -> Report:
+    """Build the report on comparisons or label sets."""
+    from wisecrowd.errors import UsageError
+    from wisecrowd.report.answers import build_comparison_content, build_label_set_content
+    from wisecrowd.report.page import load_templates, render_report
+    from wisecrowd.utils.text import shorten
+
+    if given := [name for name, value in unused.items() if value is not None]:
+        raise UsageError(f"the report on comparisons and label sets takes no {', '.join(given)}; leave them out")
+    load_templates()  # a missing extra should be reported before the work starts
+    if isinstance(votes, Comparisons):
+        content = build_comparison_content(votes, model=model, compare=compare, command=command)
+    else:
+        content = build_label_set_content(votes, model=model, compare=compare, command=command)
+    content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
+    return Report(render_report(content, {}, "answers.html"))
 
 
 def _drop_useless_features(X: FeaturesLike | None, votes: Crowd) -> FeaturesLike | None:

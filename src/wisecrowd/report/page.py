@@ -49,7 +49,7 @@ def load_templates() -> Environment:
     return environment
 
 
-def render_report(content: dict[str, Any], data: dict[str, Any]) -> str:
+def render_report(content: dict[str, Any], data: dict[str, Any], template: str = "page.html") -> str:
     """Render the report as one file that loads nothing else.
 
     Parameters
@@ -58,6 +58,8 @@ def render_report(content: dict[str, Any], data: dict[str, Any]) -> str:
         Variables of the template.
     data : dict
         JSON data of the script.
+    template : str, default="page.html"
+        File name of the template.
 
     Returns
     -------
@@ -66,10 +68,10 @@ def render_report(content: dict[str, Any], data: dict[str, Any]) -> str:
     """
     from markupsafe import Markup
 
-    image_policy = "img-src data:; " if content["tasks"]["with_image"] else ""
+    image_policy = "img-src data:; " if content.get("tasks", {}).get("with_image") else ""
     script = _render("script.js")
     return render_page(
-        "page.html",
+        template,
         **content,
         # The script contains no data and is allowed by its hash; an injected script would not run.
         script=Markup(script),

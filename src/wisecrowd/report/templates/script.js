@@ -171,8 +171,9 @@
     document.getElementById("card-name").focus();
   };
 
-  document.getElementById("card-close").addEventListener("click", () => card.close());
-  card.addEventListener("click", (event) => {
+  // The pages about comparisons and label sets have no cards.
+  document.getElementById("card-close")?.addEventListener("click", () => card.close());
+  card?.addEventListener("click", (event) => {
     if (event.target === card) card.close();
   });
 
