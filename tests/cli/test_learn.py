@@ -90,6 +90,20 @@ def test_predictions(run: Any, votes: Path, features: Path, new: Path) -> None:
     assert "predictions.csv in out: written by an earlier run, not by this one" in again.stderr
 
 
+def test_predictions_are_calibrated(run: Any, tmp_path: Path) -> None:
+    made = wc.simulate_crowd(n_tasks=80, n_workers=6, n_classes=2, votes_per_task=3, random_state=0)
+    votes, features = tmp_path / "votes.csv", tmp_path / "X.csv"
+    made.crowd.to_frame().to_csv(votes, index=False)
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"x": (made.truth == "c1") + rng.normal(size=80)}).rename_axis("task").to_csv(features)
+    sharpness = []
+    for options in ((), ("--predict", features), ("--predict", features, "-p", "calibration=0")):
+        assert run("learn", votes, "-x", features, *RAYKAR, *options, "-o", "out").exit_code == 0
+        sharpness.append(wc.load("out/model").prediction_sharpness_)  # type: ignore[attr-defined]
+    assert sharpness[0] == sharpness[2] == 1.0
+    assert sharpness[1] != 1.0
+
+
 def test_the_method_of_choice_is_the_default(run: Any, votes: Path, features: Path) -> None:
     if "concord" not in wc.methods():
         pytest.skip("concord is not here yet")

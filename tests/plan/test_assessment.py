@@ -33,7 +33,7 @@ def test_votes_that_are_alone_say_nothing_of_workers() -> None:
 def test_confidence_is_that_of_aggregate() -> None:
     crowd = simulate_crowd(n_tasks=150, n_workers=12, n_classes=3, votes_per_task=3, random_state=2).crowd
     assessment = assess_crowd(crowd)
-    assert assessment.workers.model.name == "dawid-skene"
+    assert assessment.diagnosis.model.name == "dawid-skene"
     expected = estimate_confidence(ModelAverage().fit(crowd), crowd)
     np.testing.assert_array_equal(assessment.labels.confidence, expected.confidence)
     rows = np.arange(crowd.n_tasks)
@@ -45,7 +45,7 @@ def test_a_model_that_is_named_rates_workers_and_labels() -> None:
     crowd = simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=3, random_state=5).crowd
     fitted = DawidSkene().fit(crowd)
     assessment = assess_crowd(crowd, fitted)
-    assert assessment.workers.model is fitted
+    assert assessment.diagnosis.model is fitted
     np.testing.assert_array_equal(assessment.labels.confidence, estimate_confidence(fitted, crowd).confidence)
 
 
@@ -68,7 +68,7 @@ def test_groups_of_workers_have_a_calibrated_posterior() -> None:
     made = simulate_panel(n_tasks=60)
     panel = Panel(groups=made.groups).fit(made.crowd)
     assessment = assess_crowd(made.crowd, panel)
-    assert isinstance(assessment.workers, GroupedWorkers)
+    assert isinstance(assessment.diagnosis, GroupedWorkers)
     rows = np.arange(60)
     np.testing.assert_allclose(
         assessment.posterior[rows, panel.posterior_.argmax(axis=1)], np.maximum(assessment.labels.confidence, 1 / 3)

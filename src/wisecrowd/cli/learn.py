@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from wisecrowd.io.features import Features
 
 
+#: Share of tasks whose votes calibrate the confidence of predictions.
+PREDICTION_CALIBRATION = 0.2
+
+
 @with_options(Reading)
 def learn(
     votes: Votes,
@@ -70,6 +74,10 @@ def learn(
       wisecrowd learn votes.csv --features X.npz -m raykar -p l2=3 -o results
       wisecrowd learn votes.csv -x X.npz --truth gold.csv --score known.csv
 
+    With --predict, the learner is fitted a second time without the votes on a
+    fifth of the tasks, which calibrate the confidence of the predictions
+    (-p calibration=0 leaves it out).
+
     Use the model in Python: wisecrowd.load("results/model").predict(X)
     """  # fmt: skip
     from wisecrowd.base.run_record import record_run
@@ -81,6 +89,8 @@ def learn(
 
     fitting.check_output_options(output, proba=proba, spreadsheet=spreadsheet)
     unfitted: Learner = fitting.make_method("learn", method, parameter or [], jobs)
+    if predict is not None and not any(text.partition("=")[0].strip() == "calibration" for text in parameter or []):
+        unfitted.set_params(calibration=PREDICTION_CALIBRATION)
     source = feature_files.require_features(features, votes, "a classifier")
     inputs = [path for path in (votes, source, predict, truth, score) if path is not None]
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]

@@ -148,7 +148,7 @@ def plan_votes(
     if costs is None:  # invalid arguments fail before the expensive part
         _count_affordable_votes(budget, cost, target, per_task, per_worker)
     assessment = assess_crowd(votes, model)
-    diagnosis = assessment.workers
+    diagnosis = assessment.diagnosis
     is_done = is_finished(votes.votes_per_task, assessment.labels.confidence, target)
     offers = None if among is None else _as_offers(among)
     worker_ids, worker_position = _resolve_workers(votes, workers, offers)
@@ -197,7 +197,7 @@ def plan_votes(
 class _CandidatePool:
     """Candidate workers and tasks of a plan."""
 
-    workers: WorkerDiagnosis | GroupedWorkers
+    diagnosis: WorkerDiagnosis | GroupedWorkers
     posterior: NDArray[np.float64]
     worker_ids: pd.Index
     #: Position of each id among the workers of the crowd; -1 for workers without votes.
@@ -214,7 +214,7 @@ class _CandidatePool:
         """Return a selector, tasks and bounds for all open tasks, most uncertain first, and the most informative workers."""
         from scipy.special import entr
 
-        crowd = self.workers.crowd
+        crowd = self.diagnosis.crowd
         tasks = np.flatnonzero(is_open)
         entropy = entr(self.posterior[tasks]).sum(axis=1)
         tasks = tasks[np.argsort(-entropy, kind="stable")[: 2 * self.max_votes + EXTRA_TASKS]]
@@ -265,7 +265,7 @@ class _CandidatePool:
         bound : ndarray of shape (n_offered_tasks,)
             Largest gain per cost on each task.
         """
-        crowd = self.workers.crowd
+        crowd = self.diagnosis.crowd
         task, worker = self._encode_offers(offers)
         existing = pd.MultiIndex.from_arrays([crowd.task, crowd.worker_codes])
         is_new = is_open[task] & ~pd.MultiIndex.from_arrays([task, self.worker_position[worker]]).isin(existing)
@@ -284,7 +284,7 @@ class _CandidatePool:
 
     def _encode_offers(self, offers: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the tasks and workers of the offers."""
-        crowd = self.workers.crowd
+        crowd = self.diagnosis.crowd
         task = crowd.tasks.get_indexer(pd.Index(offers["task"]))
         if (task < 0).any():
             unknown = pd.unique(offers["task"].to_numpy()[task < 0])
@@ -295,7 +295,7 @@ class _CandidatePool:
 
     def _most_informative(self, tasks: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the positions of the workers with the largest mean gain on a sample of tasks, best first."""
-        crowd = self.workers.crowd
+        crowd = self.diagnosis.crowd
         n_workers = MAX_WORKERS + (0 if self.per_worker is None else -(-self.max_votes // self.per_worker))
         n_workers += min(int(crowd.votes_per_task[tasks].max(initial=0)), MAX_SKIPPED)
         if len(self.worker_ids) <= MAX_WORKERS or not len(tasks):
@@ -315,8 +315,8 @@ class _CandidatePool:
     def _confusion(self, part: slice) -> NDArray[np.float64]:
         """Return the confusion matrices of a slice of the workers; workers without votes get that of the crowd."""
         worker_position = self.worker_position[part]
-        confusion = np.repeat(self.workers.confusion[None], len(worker_position), axis=0)
-        confusion[worker_position >= 0] = self.workers.confusion_of(worker_position[worker_position >= 0])
+        confusion = np.repeat(self.diagnosis.confusion[None], len(worker_position), axis=0)
+        confusion[worker_position >= 0] = self.diagnosis.confusion_of(worker_position[worker_position >= 0])
         return confusion
 
     def _make_selector(self, candidates: Any) -> GreedySelector:
@@ -325,9 +325,9 @@ class _CandidatePool:
         selector = GreedySelector(
             self.posterior, confusion, candidates, self.per_task, self.per_worker, costs=self.costs
         )
-        if isinstance(self.workers, GroupedWorkers):
+        if isinstance(self.diagnosis, GroupedWorkers):
             position, in_crowd = self.worker_position, self.worker_position >= 0
-            expected = self.workers.model.expected_answers(self.workers.crowd)
+            expected = self.diagnosis.model.expected_answers(self.diagnosis.crowd)
 
             def task_confusion(task: int, candidates: NDArray[np.intp]) -> NDArray[np.float64]:
                 label_probs = confusion[candidates]
@@ -405,7 +405,7 @@ def _expected_curve(
 
 def _tabulate_finished(assessment: CrowdAssessment, is_done: NDArray[np.bool_]) -> pd.DataFrame:
     """Return label, confidence and votes of the finished tasks."""
-    return assessment.labels.table.assign(n_votes=assessment.workers.crowd.votes_per_task)[is_done]
+    return assessment.labels.table.assign(n_votes=assessment.diagnosis.crowd.votes_per_task)[is_done]
 
 
 def _write_summary(

@@ -44,12 +44,12 @@ def require_votes(crowd: CrowdLike) -> Crowd:
 
 @dataclass(frozen=True, eq=False)
 class CrowdAssessment:
-    """Workers of a crowd, and the confidence of its labels.
+    """Diagnosis of the workers of a crowd, and the confidence of its labels.
 
     Attributes
     ----------
-    workers : WorkerDiagnosis or GroupedWorkers
-        Model of the workers.
+    diagnosis : WorkerDiagnosis or GroupedWorkers
+        Diagnosis of the workers.
     labels : LabelConfidence
         Labels with their confidence.
     posterior : ndarray of shape (n_tasks, n_classes)
@@ -63,7 +63,7 @@ class CrowdAssessment:
     ((100, 4), (100,))
     """
 
-    workers: WorkerDiagnosis | GroupedWorkers
+    diagnosis: WorkerDiagnosis | GroupedWorkers
     labels: LabelConfidence
     posterior: NDArray[np.float64]
 
@@ -83,10 +83,10 @@ def assess_crowd(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdA
     -------
     CrowdAssessment
     """
-    workers = GroupedWorkers(votes, model) if has_worker_groups(model) else WorkerDiagnosis(votes, model)
-    labelling_model = resolve_model(votes, DEFAULT_METHOD) if model is None else workers.model
+    diagnosis = GroupedWorkers(votes, model) if has_worker_groups(model) else WorkerDiagnosis(votes, model)
+    labelling_model = resolve_model(votes, DEFAULT_METHOD) if model is None else diagnosis.model
     labels = estimate_confidence(labelling_model, votes)
-    return CrowdAssessment(workers, labels, compute_calibrated_posterior(labels, labelling_model, votes))
+    return CrowdAssessment(diagnosis, labels, compute_calibrated_posterior(labels, labelling_model, votes))
 
 
 @dataclass(frozen=True, eq=False)
