@@ -12,7 +12,7 @@ from wisecrowd import diagnose_crowd, simulate_crowd
 from wisecrowd.report import summary as _summary
 from wisecrowd.report.gold import match_gold
 from wisecrowd.report.summary import ReportSummary
-from wisecrowd.utils.text import format_percent
+from wisecrowd.utils.text import format_percent, quote_name
 
 
 def test_summary_equals_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, simulated: Any) -> None:
@@ -67,3 +67,15 @@ def test_first_sentence_is_the_expected_accuracy() -> None:
     narrow = checked.task_diagnosis.estimate.accuracy
     assert narrow.high - narrow.low < accuracy.high - accuracy.low
     assert "On 60 gold tasks" in ReportSummary(checked, gold, None, []).write_sentences()[0]
+
+
+def test_a_single_flagged_worker_is_named_without_a_comparison() -> None:
+    simulation = simulate_crowd(
+        300, workers=["expert"] * 8 + ["spammer"], n_classes=4, votes_per_task=5, random_state=0
+    )
+    diagnosis = diagnose_crowd(simulation.crowd)
+    assert diagnosis.workers.query("flags != ''").index.tolist() == ["w8"]
+    step = next(s for s in ReportSummary(diagnosis, None, None, []).recommend_steps() if "Talk to" in s["action"])
+    share = format_percent((simulation.crowd.to_frame()["worker"] == "w8").mean())
+    assert step["action"] == "Talk to 1 worker, or stop inviting this one."
+    assert step["reason"].startswith(f"{share} of all votes come from {quote_name('w8')}. ")

@@ -53,7 +53,7 @@ def test_kinds_do_what_they_say() -> None:
     [
         ("exprt", "Did you mean 'expert'"),
         ("noisy(70)", "accuracy of a worker must lie between 0 and 1; got 70"),
-        ("noisy(0.8, 0.6)", "in this order"),
+        ("noisy(0.8, 0.6)", "lower bound .* comes first"),
         ("adversary(2)", "malice"),
         ("biased(-1)", "pull"),
         ("copier(0)", "fidelity"),

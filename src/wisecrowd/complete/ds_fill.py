@@ -28,9 +28,9 @@ class DSFill(Completer):
     Examples
     --------
     >>> from wisecrowd import DSFill, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, workers={"expert(0.9)": 1.0}, votes_per_task=3)
-    >>> filled = DSFill().complete(made.crowd)
-    >>> filled.n_votes, filled.select_observed() == made.crowd
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, workers={"expert(0.9)": 1.0}, votes_per_task=3)
+    >>> filled = DSFill().complete(simulation.crowd)
+    >>> filled.n_votes, filled.select_observed() == simulation.crowd
     (2000, True)
     """
 

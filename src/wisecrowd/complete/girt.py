@@ -35,8 +35,8 @@ class GIRT(Completer):
     Examples
     --------
     >>> from wisecrowd import GIRT, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=4)
-    >>> model = GIRT().fit(made.crowd)
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=4)
+    >>> model = GIRT().fit(simulation.crowd)
     >>> filled = model.fill()
     >>> filled.n_votes, model.predict_worker_proba(filled.tasks[:2]).shape
     (1000, (2, 10, 3))

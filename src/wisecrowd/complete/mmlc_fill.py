@@ -41,11 +41,12 @@ class MMLCFill(Completer):
     --------
     >>> from wisecrowd import MMLC, MMLCFill, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=100)}, index=made.truth.index)
-    >>> filled = MMLCFill(learner=MMLC(epochs=20, n_experts=4)).complete(made.crowd, X)
-    >>> filled.n_votes, filled.select_observed() == made.crowd
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=100)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> filled = MMLCFill(learner=MMLC(epochs=20, n_experts=4)).complete(simulation.crowd, X)
+    >>> filled.n_votes, filled.select_observed() == simulation.crowd
     (1000, True)
     """
 

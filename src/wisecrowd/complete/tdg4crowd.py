@@ -66,9 +66,9 @@ class TDG4Crowd(Completer):
     --------
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import TDG4Crowd, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
-    >>> x = 3.0 * (made.truth == made.crowd.classes[1]) + np.random.default_rng(0).normal(size=200)
-    >>> visible, hidden = made.crowd.hide(0.2)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + np.random.default_rng(0).normal(size=200)
+    >>> visible, hidden = simulation.crowd.hide(0.2)
     >>> fitted = TDG4Crowd(epochs=20).fit(visible, pd.DataFrame({"x": x}))
     >>> bool(fitted.predict_vote_log_proba(hidden).mean() > np.log(1 / 2))  # better than a guess
     True

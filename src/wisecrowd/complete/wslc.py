@@ -49,10 +49,10 @@ class WSLC(Completer):
     --------
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import WSLC, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=8, n_classes=3, votes_per_task=3)
-    >>> X = pd.get_dummies(made.truth).astype(float) + np.random.default_rng(0).normal(size=(100, 3))
-    >>> filled = WSLC().complete(made.crowd, X)
-    >>> filled.n_votes, filled.select_observed() == made.crowd
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=8, n_classes=3, votes_per_task=3)
+    >>> X = pd.get_dummies(simulation.truth).astype(float) + np.random.default_rng(0).normal(size=(100, 3))
+    >>> filled = WSLC().complete(simulation.crowd, X)
+    >>> filled.n_votes, filled.select_observed() == simulation.crowd
     (800, True)
     """
 

@@ -34,7 +34,7 @@ class DistinctSets(NamedTuple):
     Parameters
     ----------
     code : ndarray of shape (n_votes,)
-        Number of the set of each assignment.
+        Number of the set of each assignment, a vote of a worker on a task.
     offset : ndarray of shape (n_sets + 1,)
         Set ``n`` has the labels ``label[offset[n]:offset[n + 1]]``.
     label : ndarray
@@ -314,7 +314,7 @@ class LabelSetCrowd:
 
     @cached_property
     def distinct_sets(self) -> DistinctSets:
-        """Distinct sets of labels, and the set of each assignment."""
+        """Distinct sets of labels in the crowd, and the number of the set that each assignment (task and worker) has."""
         size = np.diff(self.offset)
         code = np.zeros(self.n_votes, dtype=np.int64)
         sizes: list[NDArray[np.int64]] = []

@@ -189,8 +189,8 @@ def diagnose_comparisons(
     Examples
     --------
     >>> from wisecrowd import simulate_comparisons
-    >>> made = simulate_comparisons(n_items=5, n_workers=4, random_state=0)
-    >>> diagnose_comparisons(made.comparisons, model="bradley-terry").overview["components"]
+    >>> simulation = simulate_comparisons(n_items=5, n_workers=4, random_state=0)
+    >>> diagnose_comparisons(simulation.comparisons, model="bradley-terry").overview["components"]
     1
     """
     votes = as_comparisons(comparisons, workers=False)

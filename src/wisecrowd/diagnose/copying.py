@@ -59,8 +59,8 @@ class CopyingPairs:
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 8 + ["copier(1)"], votes_per_task=5)
-    >>> len(find_copying_pairs(made.crowd, DawidSkene().fit(made.crowd)).flagged)
+    >>> simulation = simulate_crowd(n_tasks=300, workers=["noisy"] * 8 + ["copier(1)"], votes_per_task=5)
+    >>> len(find_copying_pairs(simulation.crowd, DawidSkene().fit(simulation.crowd)).flagged)
     1
     """
 
@@ -104,8 +104,8 @@ def find_copying_pairs(crowd: Crowd, model: ConfusionEM, *, min_common: int = 10
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 9, votes_per_task=5)
-    >>> len(find_copying_pairs(made.crowd, DawidSkene().fit(made.crowd)).flagged)
+    >>> simulation = simulate_crowd(n_tasks=300, workers=["noisy"] * 9, votes_per_task=5)
+    >>> len(find_copying_pairs(simulation.crowd, DawidSkene().fit(simulation.crowd)).flagged)
     0
     """
     pairs = find_worker_pairs(crowd, model, min_common)

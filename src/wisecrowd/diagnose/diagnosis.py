@@ -213,8 +213,8 @@ def diagnose_crowd(
     Examples
     --------
     >>> from wisecrowd import diagnose_crowd, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], votes_per_task=5)
-    >>> diagnose_crowd(made.crowd).workers.query("flags != ''").index.tolist()
+    >>> simulation = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], votes_per_task=5)
+    >>> diagnose_crowd(simulation.crowd).workers.query("flags != ''").index.tolist()
     ['w9']
     """
     votes = require_categorical_crowd(crowd, "diagnosing a crowd")

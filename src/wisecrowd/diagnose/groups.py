@@ -113,8 +113,8 @@ class WorkerGroups:
         --------
         >>> from wisecrowd import simulate_crowd
         >>> kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
-        >>> found = group_workers(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
-        >>> found.members(1, max_names=2)[-1]
+        >>> groups = group_workers(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
+        >>> groups.members(1, max_names=2)[-1]
         'and 6 more'
         """
         members = self.memberships[(self.memberships["group"] == group) & (self.memberships["n_votes"] > 0)]
@@ -164,8 +164,8 @@ def group_workers(
     Examples
     --------
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=500, workers=["noisy(0.7)"] * 20, n_classes=3, votes_per_task=5)
-    >>> group_workers(made.crowd).size.tolist()
+    >>> simulation = simulate_crowd(n_tasks=500, workers=["noisy(0.7)"] * 20, n_classes=3, votes_per_task=5)
+    >>> group_workers(simulation.crowd).size.tolist()
     [20]
     """
     workers = (

@@ -133,10 +133,10 @@ def aum(
     --------
     >>> import numpy as np
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, workers=["expert(1)"] * 9, n_classes=2, votes_per_task=3)
-    >>> X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
+    >>> simulation = simulate_crowd(n_tasks=200, workers=["expert(1)"] * 9, n_classes=2, votes_per_task=3)
+    >>> X = pd.DataFrame({"x": np.where(simulation.truth == "c0", -1.0, 1.0)}, index=simulation.truth.index)
     >>> X.iloc[:3] *= -1  # the features of three tasks contradict their labels
-    >>> sorted(aum(made.crowd, X).nsmallest(3).index)
+    >>> sorted(aum(simulation.crowd, X).nsmallest(3).index)
     ['t000', 't001', 't002']
     """
     votes, features = _validate_inputs(crowd, X, margin)
@@ -194,9 +194,9 @@ def waum(
     >>> import numpy as np
     >>> from wisecrowd import simulate_crowd
     >>> hard = np.where(np.arange(200) < 4, 1.0, 0.0)  # the first four tasks are ambiguous
-    >>> made = simulate_crowd(n_tasks=200, workers=["expert"] * 9, n_classes=2, votes_per_task=5, difficulty=hard)
-    >>> X = pd.DataFrame({"x": np.where(hard, 0.0, np.where(made.truth == "c0", -1, 1))}, index=made.truth.index)
-    >>> sorted(waum(made.crowd, X).nsmallest(4).index)
+    >>> simulation = simulate_crowd(n_tasks=200, workers=["expert"] * 9, n_classes=2, votes_per_task=5, difficulty=hard)
+    >>> X = pd.DataFrame({"x": np.where(hard, 0.0, np.where(simulation.truth == "c0", -1, 1))}, index=simulation.truth.index)
+    >>> sorted(waum(simulation.crowd, X).nsmallest(4).index)
     ['t000', 't001', 't002', 't003']
     """
     votes, area, trust = _vote_statistics(crowd, X, model, margin, training, random_state)
@@ -241,9 +241,9 @@ def vote_margins(
     Examples
     --------
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2, votes_per_task=2)
-    >>> X = pd.DataFrame({"x": range(50)}, index=made.truth.index)
-    >>> vote_margins(made.crowd, X).columns.tolist()
+    >>> simulation = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2, votes_per_task=2)
+    >>> X = pd.DataFrame({"x": range(50)}, index=simulation.truth.index)
+    >>> vote_margins(simulation.crowd, X).columns.tolist()
     ['task', 'worker', 'label', 'margin', 'trust']
     """
     votes, area, trust = _vote_statistics(crowd, X, model, margin, training, random_state)

@@ -125,7 +125,7 @@ def has_worker_groups(model: Any) -> bool:
 
 
 def get_worker_groups(model: Any) -> NDArray[np.int32] | None:
-    """Return the group of each worker (-1: none) of a model with groups, or None.
+    """Return the groups of workers that were declared to a model such as `Panel`.
 
     Parameters
     ----------
@@ -135,6 +135,7 @@ def get_worker_groups(model: Any) -> NDArray[np.int32] | None:
     Returns
     -------
     ndarray of shape (n_workers,) or None
+        Number of the group of each worker, -1 without a group. None if the model has no groups.
 
     Examples
     --------

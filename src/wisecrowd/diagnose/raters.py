@@ -60,8 +60,8 @@ class RaterDiagnosis:
     Examples
     --------
     >>> from wisecrowd import simulate_ratings
-    >>> made = simulate_ratings(n_tasks=200, n_workers=10, votes_per_task=5, random_state=0)
-    >>> diagnose_raters(made.crowd).workers.columns.tolist()[2:6]
+    >>> simulation = simulate_ratings(n_tasks=200, n_workers=10, votes_per_task=5, random_state=0)
+    >>> diagnose_raters(simulation.crowd).workers.columns.tolist()[2:6]
     ['severity', 'standard_error', 'infit', 'infit_z']
     """
 
@@ -118,9 +118,9 @@ def diagnose_raters(crowd: CrowdLike) -> RaterDiagnosis:
     Examples
     --------
     >>> from wisecrowd import diagnose_raters, simulate_ratings
-    >>> made = simulate_ratings(n_tasks=300, n_workers=10, votes_per_task=5, severity_sd=1.0, random_state=0)
-    >>> result = diagnose_raters(made.crowd)
-    >>> bool(result.workers["severity"].corr(made.workers["severity"]) > 0.95)
+    >>> simulation = simulate_ratings(n_tasks=300, n_workers=10, votes_per_task=5, severity_sd=1.0, random_state=0)
+    >>> result = diagnose_raters(simulation.crowd)
+    >>> bool(result.workers["severity"].corr(simulation.workers["severity"]) > 0.95)
     True
     """
     votes = as_crowd(crowd, "ordinal").select_observed()

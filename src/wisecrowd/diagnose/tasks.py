@@ -63,8 +63,8 @@ class TaskDiagnosis(ModelledCrowd):
     Examples
     --------
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=5)
-    >>> TaskDiagnosis(made.crowd).table.columns.tolist()
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=5)
+    >>> TaskDiagnosis(simulation.crowd).table.columns.tolist()
     ['n_votes', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
     """
 

@@ -73,8 +73,8 @@ class WorkerDiagnosis(ModelledCrowd):
     Examples
     --------
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], votes_per_task=5)
-    >>> WorkerDiagnosis(made.crowd).table["flags"].iloc[-2:].tolist()
+    >>> simulation = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], votes_per_task=5)
+    >>> WorkerDiagnosis(simulation.crowd).table["flags"].iloc[-2:].tolist()
     ['spammer', 'adversary']
     """
 

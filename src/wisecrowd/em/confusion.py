@@ -479,7 +479,7 @@ class ConfusionEM(Aggregator):
         return self._label_probs(tally, pairs)
 
     def accuracy_pseudo_votes(self, n_classes: int) -> tuple[float, float]:
-        """Return the pseudo-votes in the accuracy of a worker: for the true class, and for all classes.
+        """Return the prior of a worker's accuracy as pseudo-votes.
 
         Parameters
         ----------
@@ -488,7 +488,8 @@ class ConfusionEM(Aggregator):
 
         Returns
         -------
-        tuple of float
+        correct, total : float
+            Number of correct pseudo-votes, and of all pseudo-votes.
         """
         return self.smoothing + self.diagonal, n_classes * self.smoothing + self.diagonal
 

@@ -58,8 +58,8 @@ def draw_audit_sample(estimate: LabelConfidence, size: int, *, random_state: int
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> from wisecrowd.evaluate.confidence import estimate_confidence
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5, random_state=0)
-    >>> sample = draw_audit_sample(estimate_confidence(DawidSkene().fit(made.crowd), made.crowd), 20)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5, random_state=0)
+    >>> sample = draw_audit_sample(estimate_confidence(DawidSkene().fit(simulation.crowd), simulation.crowd), 20)
     >>> len(sample), round(float(sample["weight"].sum()))
     (20, 200)
     """
@@ -245,8 +245,8 @@ def evaluate_audit(
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=10, votes_per_task=5, random_state=0)
-    >>> result = evaluate_audit(DawidSkene().fit(made.crowd), made.crowd, made.truth[:60])
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=10, votes_per_task=5, random_state=0)
+    >>> result = evaluate_audit(DawidSkene().fit(simulation.crowd), simulation.crowd, simulation.truth[:60])
     >>> result.n_checked, result.accuracy.low < result.n_right / 60 < result.accuracy.high
     (60, True)
     """

@@ -166,8 +166,8 @@ def accuracy_after_completion(
     Examples
     --------
     >>> from wisecrowd import GMV, accuracy_after_completion, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, workers={"noisy(0.6)": 1.0}, votes_per_task=3)
-    >>> table = accuracy_after_completion(GMV(), made.crowd, None, made.truth, aggregators=["majority-vote"])
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=20, workers={"noisy(0.6)": 1.0}, votes_per_task=3)
+    >>> table = accuracy_after_completion(GMV(), simulation.crowd, None, simulation.truth, aggregators=["majority-vote"])
     >>> table.loc["majority-vote", "confidence"].index.tolist()
     ['before', 'after, shared weight', 'after, weight 1']
     """
@@ -230,8 +230,8 @@ def redundancy_curve(
     Examples
     --------
     >>> from wisecrowd import DSFill, redundancy_curve, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, votes_per_task=5)
-    >>> curve = redundancy_curve(DSFill(), made.crowd, None, made.truth, at_most=[2, 3], aggregators=["majority-vote"])
+    >>> simulation = simulate_crowd(n_tasks=200, votes_per_task=5)
+    >>> curve = redundancy_curve(DSFill(), simulation.crowd, None, simulation.truth, at_most=[2, 3], aggregators=["majority-vote"])
     >>> curve["votes_per_task"].tolist()
     [2.0, 3.0]
     """
@@ -304,8 +304,8 @@ def density_curve(
     Examples
     --------
     >>> from wisecrowd import DSFill, density_curve, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
-    >>> curve = density_curve(DSFill(), made.crowd, None, made.truth, min_votes=[0, 200], aggregators=["majority-vote"])
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
+    >>> curve = density_curve(DSFill(), simulation.crowd, None, simulation.truth, min_votes=[0, 200], aggregators=["majority-vote"])
     >>> curve["density"].tolist()
     [1.0, 0.2]
     """

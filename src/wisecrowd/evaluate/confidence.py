@@ -77,8 +77,8 @@ class LabelConfidence:
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5, random_state=0)
-    >>> estimate = estimate_confidence(DawidSkene().fit(made.crowd), made.crowd)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5, random_state=0)
+    >>> estimate = estimate_confidence(DawidSkene().fit(simulation.crowd), simulation.crowd)
     >>> list(estimate.table.columns), estimate.accuracy.low < estimate.accuracy.accuracy < estimate.accuracy.high
     (['label', 'confidence'], True)
     """
@@ -125,7 +125,7 @@ class LabelConfidence:
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("class")
 
     def calibration_error(self, truth: pd.Series) -> float:
-        """Compute the mean gap between confidence and accuracy over 15 bins of confidence.
+        """Compute the expected calibration error: the mean gap between confidence and accuracy in 15 bins of equal width.
 
         Parameters
         ----------
@@ -135,6 +135,7 @@ class LabelConfidence:
         Returns
         -------
         float
+            Mean over the tasks with known truth; 0 if there are none.
         """
         true_class = encode_known_truth(truth, self.tasks, self.classes)
         is_known = true_class != -1
@@ -212,10 +213,10 @@ def estimate_confidence(
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=12, votes_per_task=5, random_state=0)
-    >>> fitted = DawidSkene().fit(made.crowd)
-    >>> without = estimate_confidence(fitted, made.crowd).accuracy
-    >>> with_checks = estimate_confidence(fitted, made.crowd, checked=made.truth[:100]).accuracy
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=12, votes_per_task=5, random_state=0)
+    >>> fitted = DawidSkene().fit(simulation.crowd)
+    >>> without = estimate_confidence(fitted, simulation.crowd).accuracy
+    >>> with_checks = estimate_confidence(fitted, simulation.crowd, checked=simulation.truth[:100]).accuracy
     >>> with_checks.high - with_checks.low < without.high - without.low
     True
     """
@@ -265,10 +266,10 @@ def compute_calibrated_posterior(estimate: LabelConfidence, fitted: Method, crow
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=5, random_state=0)
-    >>> fitted = DawidSkene().fit(made.crowd)
-    >>> estimate = estimate_confidence(fitted, made.crowd)
-    >>> calibrated = compute_calibrated_posterior(estimate, fitted, made.crowd)
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=5, random_state=0)
+    >>> fitted = DawidSkene().fit(simulation.crowd)
+    >>> estimate = estimate_confidence(fitted, simulation.crowd)
+    >>> calibrated = compute_calibrated_posterior(estimate, fitted, simulation.crowd)
     >>> bool(np.allclose(calibrated[np.arange(100), estimate.label], estimate.confidence))
     True
     """
@@ -299,6 +300,7 @@ def confidence_error(confidence: Array, right: NDArray[np.bool_], *, n_bins: int
     Returns
     -------
     float
+        Mean over the tasks of the gap in their bin; 0 if labels are right as often as their confidence says.
 
     Examples
     --------
@@ -497,8 +499,8 @@ class ConfidenceStream:
     --------
     >>> import tempfile
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=5, random_state=0)
-    >>> stream = ConfidenceStream(DawidSkene().fit(made.crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=200)))
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=5, random_state=0)
+    >>> stream = ConfidenceStream(DawidSkene().fit(simulation.crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=200)))
     >>> sum(len(part.confidence) for part in stream), stream.accuracy.n_tasks
     (100, 100)
     """

@@ -51,8 +51,8 @@ def worker_intervals(
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
-    >>> table = worker_intervals(DawidSkene().fit(made.crowd), made.crowd)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
+    >>> table = worker_intervals(DawidSkene().fit(simulation.crowd), simulation.crowd)
     >>> bool((table["low"] < table["accuracy"]).all() and (table["accuracy"] < table["high"]).all())
     True
     """
@@ -148,8 +148,8 @@ def prevalence_intervals(
     Examples
     --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
-    >>> list(prevalence_intervals(DawidSkene().fit(made.crowd), made.crowd).columns)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
+    >>> list(prevalence_intervals(DawidSkene().fit(simulation.crowd), simulation.crowd).columns)
     ['prevalence', 'low', 'high']
     """
     from scipy.special import expit, logit

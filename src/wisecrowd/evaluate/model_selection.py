@@ -66,8 +66,8 @@ class Comparison:
     Examples
     --------
     >>> from wisecrowd import simulate_crowd
-    >>> found = compare_methods(simulate_crowd(n_tasks=200, votes_per_task=5).crowd, ["dawid-skene", "majority-vote"])
-    >>> found.best
+    >>> comparison = compare_methods(simulate_crowd(n_tasks=200, votes_per_task=5).crowd, ["dawid-skene", "majority-vote"])
+    >>> comparison.best
     'dawid-skene'
     """
 

@@ -261,7 +261,7 @@ def _find_task_column(names: list[str], task: str | None) -> str:
     """Return the column of task ids: the one that the user names, one called like it, or else the first."""
     repeated = [name for name, n in Counter(names).items() if n > 1]
     if repeated:
-        raise InputError(f"several columns are called {preview(sorted(repeated))}")
+        raise InputError(f"several columns are called {preview(sorted(repeated))}; give each a name of its own")
     try:
         return find_column(names, "task", task)
     except MissingColumn:

@@ -110,7 +110,7 @@ def posterior(
     compiled: bool | None = None,
     n_jobs: int = 1,
 ) -> NDArray[Any]:
-    """Return the posterior of every task.
+    """Return the class probabilities of every task given its votes.
 
     Parameters
     ----------
@@ -119,8 +119,7 @@ def posterior(
     prior : ndarray of shape (n_classes,)
         Class probabilities, not negative; they need not sum to one. A zero counts as `MIN_PROB`.
     label_probs : ndarray of shape (n_pairs, n_classes)
-        P(label of the pair | class), not negative; need not be normalised. float32 gives a tally and a posterior of
-        float32.
+        P(label of the pair | class), not negative; need not be normalised. float32 gives a posterior of float32.
     gold : ndarray of shape (n_tasks,), optional
         Class codes of gold tasks, -1 where the truth is unknown.
     compiled : bool, optional
@@ -131,10 +130,12 @@ def posterior(
     Returns
     -------
     ndarray of shape (n_tasks, n_classes)
+        Probabilities, which sum to one: 1 for the class of a gold task, the prior for a task without votes.
 
     Examples
     --------
-    >>> layout = Layout(np.array([0, 1, 1]), np.array([0], dtype=np.int32), None, 1)
+    >>> first_vote, pair_of_vote = np.array([0, 1, 1]), np.array([0], dtype=np.int32)  # one vote on the first of two tasks
+    >>> layout = Layout(first_vote, pair_of_vote, None, 1)
     >>> posterior(layout, np.array([0.5, 0.5]), np.array([[0.75, 0.25]]))
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])

@@ -398,7 +398,7 @@ class ClassifierEM(Learner):
         return self._worker_model().label_probs(tally, pairs, self.tally_, self._pairs, self.strength_)
 
     def accuracy_pseudo_votes(self, n_classes: int) -> tuple[float, float]:
-        """Return the pseudo-votes in the accuracy of a worker: right ones, and all.
+        """Return the prior of a worker's accuracy as pseudo-votes.
 
         Parameters
         ----------
@@ -407,8 +407,8 @@ class ClassifierEM(Learner):
 
         Returns
         -------
-        right : float
-        total : float
+        correct, total : float
+            Number of correct pseudo-votes, and of all pseudo-votes.
         """
         if self.shrinkage is False:
             return self.smoothing + self.diagonal, n_classes * self.smoothing + self.diagonal

@@ -64,11 +64,12 @@ class Concord(ClassifierEM):
     --------
     >>> from wisecrowd import Concord, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
-    >>> model = Concord().fit(X, made.crowd)
-    >>> bool(model.score(X, made.truth) > 0.85), model.choice_.columns.tolist()
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=200)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> model = Concord().fit(X, simulation.crowd)
+    >>> bool(model.score(X, simulation.truth) > 0.85), model.choice_.columns.tolist()
     (True, ['l2', 'log_likelihood', 'chosen'])
     """
 

@@ -59,11 +59,12 @@ class CoupledView(DeepLearner):
     --------
     >>> from wisecrowd import CoupledView, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
-    >>> model = CoupledView(epochs=20).fit(X, made.crowd)
-    >>> bool(model.score(X, made.truth) > 0.9), bool(0 < model.doubt_ < 0.5)
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=200)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> model = CoupledView(epochs=20).fit(X, simulation.crowd)
+    >>> bool(model.score(X, simulation.truth) > 0.9), bool(0 < model.doubt_ < 0.5)
     (True, True)
     """
 

@@ -52,13 +52,14 @@ class CrowdLab(Learner):
     --------
     >>> from wisecrowd import CrowdLab, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
-    >>> model = CrowdLab().fit(X, made.crowd)
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=200)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> model = CrowdLab().fit(X, simulation.crowd)
     >>> model.tasks_.columns.tolist()
     ['consensus', 'quality', 'agree', 'n_votes']
-    >>> bool((model.labels_ == made.truth).mean() > 0.85)
+    >>> bool((model.labels_ == simulation.truth).mean() > 0.85)
     True
     """
 

@@ -43,11 +43,12 @@ class TraceReg(DeepLearner):
     --------
     >>> from wisecrowd import TraceReg, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
-    >>> model = TraceReg(epochs=20).fit(X, made.crowd)
-    >>> bool(model.score(X, made.truth) > 0.9), model.confusion_.shape
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=200)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> model = TraceReg(epochs=20).fit(X, simulation.crowd)
+    >>> bool(model.score(X, simulation.truth) > 0.9), model.confusion_.shape
     (True, (10, 2, 2))
     """
 

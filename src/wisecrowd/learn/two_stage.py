@@ -33,10 +33,11 @@ class TwoStage(Learner):
     --------
     >>> from wisecrowd import TwoStage, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
-    >>> bool(TwoStage(aggregator="dawid-skene").fit(X, made.crowd).score(X, made.truth) > 0.9)
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=200)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> bool(TwoStage(aggregator="dawid-skene").fit(X, simulation.crowd).score(X, simulation.truth) > 0.9)
     True
     """
 

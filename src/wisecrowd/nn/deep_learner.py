@@ -391,8 +391,8 @@ class DeepLearner(Learner):
 
         Returns
         -------
-        right, total : float
-            Pseudo-votes for the true class, and all pseudo-votes.
+        correct, total : float
+            Number of correct pseudo-votes, and of all pseudo-votes.
         """
         return count_shrinkage_votes(self.posterior_, self.crowd_confusion_, self.strength_)
 

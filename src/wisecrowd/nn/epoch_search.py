@@ -39,8 +39,8 @@ def search_epochs(job: TrainingJob) -> EpochSearch:
     --------
     >>> from wisecrowd import CrowdLayer, simulate_crowd
     >>> import numpy as np
-    >>> made = simulate_crowd(n_tasks=30, n_workers=5, n_classes=2, votes_per_task=3)
-    >>> fitted = CrowdLayer(epochs="auto", hidden=2).fit(np.ones((30, 1)), made.crowd)
+    >>> simulation = simulate_crowd(n_tasks=30, n_workers=5, n_classes=2, votes_per_task=3)
+    >>> fitted = CrowdLayer(epochs="auto", hidden=2).fit(np.ones((30, 1)), simulation.crowd)
     >>> fitted.epochs_ == int(fitted.search_["hidden"].argmax()) + 1
     True
     """

@@ -72,10 +72,10 @@ def watch_epochs(callback: EpochCallback) -> Iterator[None]:
     Examples
     --------
     >>> from wisecrowd import CrowdLayer, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2)
+    >>> simulation = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2)
     >>> X, shapes = np.ones((50, 2)), []
     >>> with watch_epochs(lambda snapshot: shapes.append(snapshot.classify(X).shape)):
-    ...     _ = CrowdLayer(epochs=2).fit(X, made.crowd)
+    ...     _ = CrowdLayer(epochs=2).fit(X, simulation.crowd)
     >>> shapes
     [(50, 2), (50, 2)]
     """

@@ -139,8 +139,8 @@ def plan_votes(
     Examples
     --------
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, votes_per_task=3)
-    >>> plan = plan_votes(made.crowd, budget=50, per_worker=20)
+    >>> simulation = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, votes_per_task=3)
+    >>> plan = plan_votes(simulation.crowd, budget=50, per_worker=20)
     >>> len(plan.requests), int(plan.requests["worker"].value_counts().max()), plan.excluded_workers.tolist()
     (50, 20, ['w9'])
     """

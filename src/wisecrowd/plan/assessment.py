@@ -107,8 +107,8 @@ class GroupedWorkers:
     --------
     >>> from wisecrowd import Panel
     >>> from wisecrowd.simulate import simulate_panel
-    >>> made = simulate_panel(n_tasks=60)
-    >>> GroupedWorkers(made.crowd, Panel(groups=made.groups).fit(made.crowd)).confusion_of([0, 12]).shape
+    >>> simulation = simulate_panel(n_tasks=60)
+    >>> GroupedWorkers(simulation.crowd, Panel(groups=simulation.groups).fit(simulation.crowd)).confusion_of([0, 12]).shape
     (2, 3, 3)
     """
 

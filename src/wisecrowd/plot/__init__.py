@@ -4,8 +4,8 @@ Each function takes a result of wisecrowd, draws it with matplotlib on ``ax`` or
 Figure if there are several panels. Nothing is shown or saved, and global settings of matplotlib do not change:
 
 >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
->>> made = simulate_crowd(n_tasks=200, n_workers=12, votes_per_task=5)
->>> ax = plot.worker_map(diagnose_crowd(made.crowd))
+>>> simulation = simulate_crowd(n_tasks=200, n_workers=12, votes_per_task=5)
+>>> ax = plot.worker_map(diagnose_crowd(simulation.crowd))
 >>> ax.set_title("Our workers")
 Text(0.5, 1.0, 'Our workers')
 >>> path = plot.save(ax, "workers.pdf")

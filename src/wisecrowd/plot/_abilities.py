@@ -53,8 +53,8 @@ def abilities(
     Examples
     --------
     >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=12, votes_per_task=5)
-    >>> ax = plot.abilities(diagnose_crowd(made.crowd), made.accuracy)
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=12, votes_per_task=5)
+    >>> ax = plot.abilities(diagnose_crowd(simulation.crowd), simulation.accuracy)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('true accuracy', 'estimated accuracy')
     """
@@ -107,8 +107,8 @@ def expertise(estimated: Any, true: Any = None, *, positive: Any = None, ax: Axe
     --------
     >>> from wisecrowd import OneCoin, plot
     >>> from wisecrowd.simulate import simulate_gaussian_difficulty
-    >>> made = simulate_gaussian_difficulty(300)
-    >>> ax = plot.expertise(OneCoin().fit(made.crowd), made.accuracy)
+    >>> simulation = simulate_gaussian_difficulty(300)
+    >>> ax = plot.expertise(OneCoin().fit(simulation.crowd), simulation.accuracy)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ("accuracy on '0' (specificity)", "accuracy on '1' (sensitivity)")
     """

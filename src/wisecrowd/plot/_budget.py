@@ -50,8 +50,8 @@ def budget(curves: Any, *, money: bool = False, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from wisecrowd import plan_votes, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
-    >>> ax = plot.budget(plan_votes(made.crowd, budget=100))
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
+    >>> ax = plot.budget(plan_votes(simulation.crowd, budget=100))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('votes bought', 'expected accuracy')
     """

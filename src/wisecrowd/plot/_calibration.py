@@ -55,8 +55,8 @@ def calibration(
     Examples
     --------
     >>> from wisecrowd import DawidSkene, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=400, n_classes=3, votes_per_task=3)
-    >>> ax = plot.calibration(made.truth, DawidSkene().fit(made.crowd))
+    >>> simulation = simulate_crowd(n_tasks=400, n_classes=3, votes_per_task=3)
+    >>> ax = plot.calibration(simulation.truth, DawidSkene().fit(simulation.crowd))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('confidence', 'accuracy')
     """

@@ -80,12 +80,12 @@ def confusion(
     Examples
     --------
     >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 4 + ["spammer"], n_classes=3, votes_per_task=4)
-    >>> found = diagnose_crowd(made.crowd)
-    >>> ax = plot.confusion(found)
+    >>> simulation = simulate_crowd(n_tasks=300, workers=["expert"] * 4 + ["spammer"], n_classes=3, votes_per_task=4)
+    >>> diagnosis = diagnose_crowd(simulation.crowd)
+    >>> ax = plot.confusion(diagnosis)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('label given', 'true class')
-    >>> figure = plot.confusion(found, made, workers=["w0", "w4"])
+    >>> figure = plot.confusion(diagnosis, simulation, workers=["w0", "w4"])
     >>> [panel.get_title() for panel in figure.axes]
     ['w0: true', 'w4: true', 'w0: estimated', 'w4: estimated']
     """

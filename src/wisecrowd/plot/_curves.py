@@ -42,8 +42,8 @@ def redundancy(
     Examples
     --------
     >>> from wisecrowd import GMV, plot, redundancy_curve, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, votes_per_task=5)
-    >>> ax = plot.redundancy(redundancy_curve(GMV(), made.crowd, None, made.truth, at_most=[2, 3, 5]))
+    >>> simulation = simulate_crowd(n_tasks=200, votes_per_task=5)
+    >>> ax = plot.redundancy(redundancy_curve(GMV(), simulation.crowd, None, simulation.truth, at_most=[2, 3, 5]))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('votes per task', 'accuracy')
     >>> accuracies = pd.DataFrame({"vote": [0.8, 0.9], "Dawid–Skene": [0.81, 0.94]}, index=[3, 5])
@@ -99,8 +99,8 @@ def density(curve: Any, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from wisecrowd import GMV, density_curve, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
-    >>> curve = density_curve(GMV(), made.crowd, None, made.truth, min_votes=[0, 38, 42], aggregators=["dawid-skene"])
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
+    >>> curve = density_curve(GMV(), simulation.crowd, None, simulation.truth, min_votes=[0, 38, 42], aggregators=["dawid-skene"])
     >>> ax = plot.density(curve)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['dawid-skene, completed', 'dawid-skene, before']

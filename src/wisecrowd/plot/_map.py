@@ -70,11 +70,11 @@ def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer"] * 2, votes_per_task=5)
-    >>> ax = plot.worker_map(diagnose_crowd(made.crowd))
+    >>> simulation = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer"] * 2, votes_per_task=5)
+    >>> ax = plot.worker_map(diagnose_crowd(simulation.crowd))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['no flag (8)', 'spammer (2)']
-    >>> ax = plot.worker_map(diagnose_crowd(made.crowd), by=made.kind)
+    >>> ax = plot.worker_map(diagnose_crowd(simulation.crowd), by=simulation.kind)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['expert (8)', 'spammer (2)']
     """

@@ -36,9 +36,9 @@ def roc(truth: TruthLike, predictions: Any, *, positive: Any = None, ax: Axes | 
     Examples
     --------
     >>> from wisecrowd import DawidSkene, MajorityVote, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_classes=2)
-    >>> fitted = {"vote": MajorityVote().fit(made.crowd), "Dawid–Skene": DawidSkene().fit(made.crowd)}
-    >>> ax = plot.roc(made.truth, fitted)
+    >>> simulation = simulate_crowd(n_tasks=300, n_classes=2)
+    >>> fitted = {"vote": MajorityVote().fit(simulation.crowd), "Dawid–Skene": DawidSkene().fit(simulation.crowd)}
+    >>> ax = plot.roc(simulation.truth, fitted)
     >>> ax.get_xlabel(), len(ax.get_legend().get_texts())
     ('false positive rate', 3)
     """

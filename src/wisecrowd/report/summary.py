@@ -286,8 +286,9 @@ class ReportSummary:
         names = join_words([quote_name(worker) for worker in flagged.index[:MAX_NAMED]])
         share = format_percent(flagged["n_votes"].sum() / self.diagnosis.crowd.n_votes)
         is_one = len(flagged) == 1
+        origin = names if len(flagged) <= MAX_NAMED else f"them, most from {names}"
         reason = (
-            f"{share} of all votes come from them, most from {names}. The table of workers gives the reasons. The model gives "
+            f"{share} of all votes come from {origin}. The table of workers gives the reasons. The model gives "
             "careless votes little weight, but counts copied votes as independent."
         )
         if get_worker_groups(self.diagnosis.model) is None and flagged["flags"].str.contains("copies").any():

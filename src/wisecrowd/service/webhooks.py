@@ -80,7 +80,7 @@ def parse_webhook(body: dict[str, Any], server: str = "") -> list[Event]:
     """
     action = body.get("action")
     if not isinstance(action, str):
-        raise InputError("the webhook names no action; is it from Label Studio?")
+        raise InputError("the webhook names no action; send webhooks of Label Studio to this address, and no others")
     if action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"):
         annotation = get_part(body, "annotation", dict, "the webhook")
         return [_annotation_event(annotation, _parse_project(body, server, annotation))]
@@ -157,10 +157,11 @@ def _annotation_event(annotation: dict[str, Any], project: _ServerProject) -> Up
 
 
 def _annotation_records(annotation: dict[str, Any], project: _ServerProject) -> list[VoteRecord]:
+    """Return one vote per answered question, without a worker if it is gold; none for a cancelled annotation."""
     if annotation.get("was_cancelled"):
         return []
     task = _validate_id(annotation.get("task"), "task")
-    exported = ExportedAnswers()
+    exported = ExportedAnswers()  # parse_results adds the questions to it
     answers = parse_results(get_objects(annotation, "result", "the annotation"), exported)
     worker = (
         None
@@ -226,7 +227,7 @@ def _validate_text(question: str) -> str:
 
 def _validate_id(value: object, noun: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InputError(f"the webhook has no {noun} id; is it from Label Studio?")
+        raise InputError(f"the webhook has no {noun} id; send webhooks of Label Studio to this address, and no others")
     try:
         return validate_name(parse_id(value, noun, "the webhook"))
     except ValueError as error:

@@ -81,8 +81,8 @@ def simulate_comparisons(
 
     Examples
     --------
-    >>> made = simulate_comparisons(n_items=5, n_workers=4, votes_per_worker=10)
-    >>> made.comparisons.n_votes, made.scores.index.tolist()
+    >>> simulation = simulate_comparisons(n_items=5, n_workers=4, votes_per_worker=10)
+    >>> simulation.comparisons.n_votes, simulation.scores.index.tolist()
     (40, ['i0', 'i1', 'i2', 'i3', 'i4'])
     """
     if n_items < 2 or n_workers < 1 or votes_per_worker < 1:

@@ -367,7 +367,7 @@ def _draw_accuracy(
     check_fraction("the accuracy of a worker", high)
     if low > high:
         raise UsageError(
-            f"the bounds of a worker's accuracy must be a low and a high number, in this order; got {low}, {high}"
+            f"the lower bound of a worker's accuracy comes first, and the upper second; got {low}, {high}: exchange them"
         )
     return low + (high - low) * rng.random(n)
 

@@ -73,8 +73,8 @@ def simulate_label_sets(
 
     Examples
     --------
-    >>> made = simulate_label_sets(n_tasks=10, n_workers=5, n_labels=3, votes_per_task=2)
-    >>> made.crowd.n_votes, made.truth.shape
+    >>> simulation = simulate_label_sets(n_tasks=10, n_workers=5, n_labels=3, votes_per_task=2)
+    >>> simulation.crowd.n_votes, simulation.truth.shape
     (20, (10, 3))
     """
     if votes_per_task > n_workers or min(n_tasks, n_workers, n_labels, votes_per_task, n_groups) < 1:

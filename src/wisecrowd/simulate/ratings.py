@@ -81,8 +81,8 @@ def simulate_ratings(
 
     Examples
     --------
-    >>> made = simulate_ratings(n_tasks=10, n_workers=5, n_classes=3, votes_per_task=2)
-    >>> made.crowd.answer_type, made.crowd.n_votes, made.crowd.classes.tolist()
+    >>> simulation = simulate_ratings(n_tasks=10, n_workers=5, n_classes=3, votes_per_task=2)
+    >>> simulation.crowd.answer_type, simulation.crowd.n_votes, simulation.crowd.classes.tolist()
     ('ordinal', 20, [1, 2, 3])
     """
     if votes_per_task > n_workers or min(n_tasks, n_workers, votes_per_task) < 1:

@@ -139,9 +139,9 @@ def infer_spectral_posterior(
     --------
     >>> from wisecrowd import DawidSkene
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(1000, 30, 2, votes_per_task=10, workers={"expert": 6, "spammer": 24})
-    >>> start = infer_spectral_posterior(made.crowd)
-    >>> float((DawidSkene().fit(made.crowd, start=start).labels_ == made.truth).mean()) > 0.9
+    >>> simulation = simulate_crowd(1000, 30, 2, votes_per_task=10, workers={"expert": 6, "spammer": 24})
+    >>> start = infer_spectral_posterior(simulation.crowd)
+    >>> float((DawidSkene().fit(simulation.crowd, start=start).labels_ == simulation.truth).mean()) > 0.9
     True
     """
     check_choice("model", model, ("confusion", "one-coin"))
@@ -175,8 +175,8 @@ def estimate_spectral_skills(crowd: Crowd, gold: NDArray[np.int32] | None = None
     Examples
     --------
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(5000, n_classes=2, votes_per_task=4, workers=["expert(0.9)"] * 2 + ["noisy(0.7)"] * 2)
-    >>> estimate_spectral_skills(made.crowd).round(1).tolist()
+    >>> simulation = simulate_crowd(5000, n_classes=2, votes_per_task=4, workers=["expert(0.9)"] * 2 + ["noisy(0.7)"] * 2)
+    >>> estimate_spectral_skills(simulation.crowd).round(1).tolist()
     [0.8, 0.8, 0.4, 0.4]
     """
     pairs = PairwiseAgreement.from_crowd(crowd, gold)

@@ -39,9 +39,9 @@ class DEWSMV(WeightedVote):
     --------
     >>> from wisecrowd import DEWSMV
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(100, 8, 2, votes_per_task=5, workers={"expert": 4, "spammer": 4})
-    >>> weight = DEWSMV(max_iter=50).fit(made.crowd).workers_["weight"]
-    >>> bool(weight[made.kind == "expert"].mean() > weight[made.kind == "spammer"].mean())
+    >>> simulation = simulate_crowd(100, 8, 2, votes_per_task=5, workers={"expert": 4, "spammer": 4})
+    >>> weight = DEWSMV(max_iter=50).fit(simulation.crowd).workers_["weight"]
+    >>> bool(weight[simulation.kind == "expert"].mean() > weight[simulation.kind == "spammer"].mean())
     True
     """
 

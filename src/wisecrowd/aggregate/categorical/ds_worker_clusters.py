@@ -71,10 +71,10 @@ class DSWorkerClusters(ConfusionEM):
     --------
     >>> from wisecrowd import DSWorkerClusters
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=3, votes_per_task=5, random_state=1,
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=60, n_classes=3, votes_per_task=5, random_state=1,
     ...                       workers={"expert": 0.5, "spammer": 0.5})
-    >>> fitted = DSWorkerClusters(n_clusters=2).fit(made.crowd)
-    >>> pd.crosstab(made.kind, fitted.groups_).to_numpy().tolist()
+    >>> fitted = DSWorkerClusters(n_clusters=2).fit(simulation.crowd)
+    >>> pd.crosstab(simulation.kind, fitted.groups_).to_numpy().tolist()
     [[30, 0], [0, 30]]
     """
 

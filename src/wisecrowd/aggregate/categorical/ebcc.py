@@ -52,9 +52,9 @@ class EBCC(ConfusionEM):
     --------
     >>> from wisecrowd import EBCC
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=15, n_classes=2, votes_per_task=5, random_state=1)
-    >>> fitted = EBCC(n_init=5).fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.9
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=15, n_classes=2, votes_per_task=5, random_state=1)
+    >>> fitted = EBCC(n_init=5).fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.9
     True
     >>> len(fitted.restarts_)
     5

@@ -43,9 +43,9 @@ class FastDS(ConfusionEM):
     --------
     >>> from wisecrowd import FastDS
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
-    >>> fitted = FastDS().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.8, fitted.n_iter_ < 10
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
+    >>> fitted = FastDS().fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.8, fitted.n_iter_ < 10
     (True, True)
     """
 

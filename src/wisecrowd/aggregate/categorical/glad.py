@@ -30,14 +30,14 @@ class GLAD(AbilityModel):
     Examples
     --------
     >>> from wisecrowd import GLAD, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
-    >>> fitted = GLAD().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.9
+    >>> fitted = GLAD().fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.9
     True
     >>> fitted.tasks_.columns.tolist()
     ['difficulty', 'standard_error', 'n_votes']
-    >>> bool(fitted.tasks_["difficulty"].corr(made.difficulty) > 0.5)
+    >>> bool(fitted.tasks_["difficulty"].corr(simulation.difficulty) > 0.5)
     True
     """
 

@@ -42,8 +42,8 @@ class GTIC(Aggregator):
     >>> from wisecrowd import GTIC
     >>> from wisecrowd.simulate import simulate_crowd
     >>> shy = [[0.95, 0.05], [0.55, 0.45]]  # everybody misses half of the second class
-    >>> made = simulate_crowd(400, n_classes=2, votes_per_task=20, workers=[shy] * 20)
-    >>> float((GTIC().fit(made.crowd).labels_ == made.truth).mean()) > 0.95
+    >>> simulation = simulate_crowd(400, n_classes=2, votes_per_task=20, workers=[shy] * 20)
+    >>> float((GTIC().fit(simulation.crowd).labels_ == simulation.truth).mean()) > 0.95
     True
     """
 

@@ -38,9 +38,9 @@ class HDS(ConfusionEM):
     >>> import numpy as np
     >>> from wisecrowd import HDS
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, votes_per_task=5, random_state=1)
-    >>> fitted = HDS().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.8
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, votes_per_task=5, random_state=1)
+    >>> fitted = HDS().fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.8
     True
     >>> bool(np.ptp(fitted.confusion_[0, 0, 1:]) < 1e-9)  # errors are uniform
     True

@@ -35,9 +35,9 @@ class IBCC(ConfusionEM):
     --------
     >>> from wisecrowd import IBCC
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
-    >>> fitted = IBCC().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.8
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
+    >>> fitted = IBCC().fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.8
     True
     """
 

@@ -104,7 +104,7 @@ class LFC(ConfusionEM):
         return self._make_rows(tally.shape[1]).log_density(tally, pairs)
 
     def accuracy_pseudo_votes(self, n_classes: int) -> tuple[float, float]:
-        """Return the pseudo-votes in the accuracy of a worker: for the true class, and for all classes.
+        """Return the prior of a worker's accuracy as pseudo-votes.
 
         Parameters
         ----------
@@ -113,7 +113,8 @@ class LFC(ConfusionEM):
 
         Returns
         -------
-        tuple of float
+        correct, total : float
+            Number of correct pseudo-votes, and of all pseudo-votes; the mean over the true classes.
         """
         if self.expected is None:
             return super().accuracy_pseudo_votes(n_classes)

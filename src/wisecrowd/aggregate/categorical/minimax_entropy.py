@@ -199,9 +199,9 @@ class MinimaxEntropy(Aggregator):
     Examples
     --------
     >>> from wisecrowd import MinimaxEntropy, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=20, n_classes=3, votes_per_task=10, random_state=1)
-    >>> fitted = MinimaxEntropy().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.9
+    >>> simulation = simulate_crowd(n_tasks=100, n_workers=20, n_classes=3, votes_per_task=10, random_state=1)
+    >>> fitted = MinimaxEntropy().fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.9
     True
     >>> fitted.tasks_.columns.tolist()
     ['difficulty', 'n_votes']

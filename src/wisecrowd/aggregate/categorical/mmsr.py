@@ -49,9 +49,9 @@ class MMSR(WeightedVote):
     --------
     >>> from wisecrowd import MMSR
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(500, 10, 2, votes_per_task=10, workers={"noisy(0.7)": 7, "adversary(0.9)": 3})
-    >>> fitted = MMSR().fit(made.crowd)
-    >>> bool(((fitted.workers_["skill"] > 0) == (made.kind == "noisy(0.7)")).all())
+    >>> simulation = simulate_crowd(500, 10, 2, votes_per_task=10, workers={"noisy(0.7)": 7, "adversary(0.9)": 3})
+    >>> fitted = MMSR().fit(simulation.crowd)
+    >>> bool(((fitted.workers_["skill"] > 0) == (simulation.kind == "noisy(0.7)")).all())
     True
     """
 

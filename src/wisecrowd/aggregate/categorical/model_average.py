@@ -72,10 +72,10 @@ class ModelAverage(ConfusionEM):
     Examples
     --------
     >>> from wisecrowd import MajorityVote, ModelAverage, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=3)
-    >>> fitted = ModelAverage().fit(made.crowd)
-    >>> majority = MajorityVote().fit(made.crowd)
-    >>> bool((fitted.labels_ == made.truth).mean() > (majority.labels_ == made.truth).mean())
+    >>> simulation = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=3)
+    >>> fitted = ModelAverage().fit(simulation.crowd)
+    >>> majority = MajorityVote().fit(simulation.crowd)
+    >>> bool((fitted.labels_ == simulation.truth).mean() > (majority.labels_ == simulation.truth).mean())
     True
     >>> fitted.confusion_.shape
     (20, 3, 3)

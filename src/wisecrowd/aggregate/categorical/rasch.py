@@ -27,12 +27,12 @@ class Rasch(AbilityModel):
     Examples
     --------
     >>> from wisecrowd import Rasch, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=8, random_state=1,
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=8, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
-    >>> fitted = Rasch(guessing="chance").fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.85
+    >>> fitted = Rasch(guessing="chance").fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.85
     True
-    >>> bool(fitted.workers_["ability"].corr(made.accuracy) > 0.85)
+    >>> bool(fitted.workers_["ability"].corr(simulation.accuracy) > 0.85)
     True
     """
 

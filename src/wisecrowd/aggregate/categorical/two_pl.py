@@ -33,10 +33,10 @@ class TwoPL(AbilityModel):
     Examples
     --------
     >>> from wisecrowd import TwoPL, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
-    >>> fitted = TwoPL().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.85
+    >>> fitted = TwoPL().fit(simulation.crowd)
+    >>> float((fitted.labels_ == simulation.truth).mean()) > 0.85
     True
     >>> fitted.tasks_.columns.tolist()
     ['difficulty', 'standard_error', 'discrimination', 'n_votes']

@@ -56,8 +56,8 @@ class LabelSetMixture(LabelSetAggregator):
     Examples
     --------
     >>> from wisecrowd import LabelSetMixture, simulate_label_sets
-    >>> made = simulate_label_sets(n_tasks=100, n_workers=8, n_labels=5, random_state=0)
-    >>> fitted = LabelSetMixture(n_groups=2).fit(made.crowd)
+    >>> simulation = simulate_label_sets(n_tasks=100, n_workers=8, n_labels=5, random_state=0)
+    >>> fitted = LabelSetMixture(n_groups=2).fit(simulation.crowd)
     >>> fitted.proba_.shape, fitted.group_labels_.shape
     ((100, 5), (2, 5))
     """

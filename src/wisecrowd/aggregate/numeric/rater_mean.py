@@ -52,8 +52,8 @@ class RaterMean(NumericAggregator):
     Examples
     --------
     >>> from wisecrowd import Mean, RaterMean, simulate_ratings
-    >>> made = simulate_ratings(n_tasks=200, n_classes=None, votes_per_task=3, severity_sd=1.0, random_state=1)
-    >>> corrected, plain = (method.fit(made.crowd).labels_.corr(made.scores) for method in (RaterMean(), Mean()))
+    >>> simulation = simulate_ratings(n_tasks=200, n_classes=None, votes_per_task=3, severity_sd=1.0, random_state=1)
+    >>> corrected, plain = (method.fit(simulation.crowd).labels_.corr(simulation.scores) for method in (RaterMean(), Mean()))
     >>> bool(corrected > plain + 0.05)
     True
     """

@@ -57,9 +57,9 @@ class GradedResponse(Aggregator):
     Examples
     --------
     >>> from wisecrowd import GradedResponse, simulate_ratings
-    >>> made = simulate_ratings(n_tasks=200, n_workers=20, n_classes=5, votes_per_task=5, random_state=0)
-    >>> fitted = GradedResponse().fit(made.crowd)
-    >>> bool(fitted.tasks_["score"].corr(made.scores) > 0.85)
+    >>> simulation = simulate_ratings(n_tasks=200, n_workers=20, n_classes=5, votes_per_task=5, random_state=0)
+    >>> fitted = GradedResponse().fit(simulation.crowd)
+    >>> bool(fitted.tasks_["score"].corr(simulation.scores) > 0.85)
     True
     >>> fitted.workers_.columns.tolist()
     ['n_votes', 'accuracy', 'severity', 'severity_error', 'discrimination', 'spread']

@@ -31,8 +31,8 @@ class OrdinalDawidSkene(ConfusionEM):
     Examples
     --------
     >>> from wisecrowd import OrdinalDawidSkene, simulate_ratings
-    >>> made = simulate_ratings(n_tasks=200, n_workers=10, n_classes=4, votes_per_task=5, random_state=0)
-    >>> fitted = OrdinalDawidSkene().fit(made.crowd)
+    >>> simulation = simulate_ratings(n_tasks=200, n_workers=10, n_classes=4, votes_per_task=5, random_state=0)
+    >>> fitted = OrdinalDawidSkene().fit(simulation.crowd)
     >>> row = fitted.confusion_[0, 1]
     >>> bool(row[0] <= row[1] >= row[2] >= row[3])
     True
@@ -67,7 +67,7 @@ class OrdinalDawidSkene(ConfusionEM):
         return make_pseudo_votes(tally.shape[1], self.smoothing, self.diagonal, self.decay)
 
     def accuracy_pseudo_votes(self, n_classes: int) -> tuple[float, float]:
-        """Return the pseudo-votes in the accuracy of a worker: for the true class, and for all classes.
+        """Return the prior of a worker's accuracy as pseudo-votes.
 
         Parameters
         ----------
@@ -76,7 +76,8 @@ class OrdinalDawidSkene(ConfusionEM):
 
         Returns
         -------
-        tuple of float
+        correct, total : float
+            Number of correct pseudo-votes, and of all pseudo-votes; the mean over the true classes.
         """
         votes = make_pseudo_votes(n_classes, self.smoothing, self.diagonal, self.decay)
         return float(votes.trace()) / n_classes, float(votes.sum()) / n_classes

@@ -74,14 +74,14 @@ class OutcomeProbs(NamedTuple):
 
 
 def outcome_probs(difference: Array, tie_utility: Array | float) -> OutcomeProbs:
-    """Compute the probabilities of the outcomes.
+    """Compute the probabilities that the left item wins, that the right one wins, and of a tie.
 
     Parameters
     ----------
     difference : ndarray of shape (n_rows,)
-        Logit differences d.
+        Logit differences d between the left and the right item.
     tie_utility : ndarray of shape (n_rows,) or float
-        Tie utilities κ.
+        Tie utilities κ; the larger, the more probable is a tie.
 
     Returns
     -------

@@ -83,13 +83,14 @@ class CrowdBradleyTerry(PairwiseAggregator):
             n_true = np.bincount(
                 worker, rows.wins[:, LEFT] * left_is_true + rows.wins[:, RIGHT] * right_is_true, n_workers
             )
-            updated = (self.alpha - 1 + n_true) / (self.alpha + self.beta - 2 + self.votes_per_worker_)
+            new_reliability = (self.alpha - 1 + n_true) / (self.alpha + self.beta - 2 + self.votes_per_worker_)
+            # A win that was not reported truly is a win of the other side.
             reversed_wins = rows.wins[:, [RIGHT, LEFT]] * (1 - np.stack([right_is_true, left_is_true], axis=1))
             wins = np.zeros_like(rows.wins)
             wins[:, :2] = rows.wins[:, :2] * np.stack([left_is_true, right_is_true], axis=1) + reversed_wins
             new_score = model.replace_wins(wins).maximize(score, precisions, max_iter=200, tol=1e-9).parameters
-            change = max(float(np.abs(new_score - score).max()), float(np.abs(updated - reliability).max()))
-            return (new_score, updated), change
+            change = max(float(np.abs(new_score - score).max()), float(np.abs(new_reliability - reliability).max()))
+            return (new_score, new_reliability), change
 
         first = (start, np.full(n_workers, self.alpha / (self.alpha + self.beta)))
         result = iterate_to_fixed_point(step, first, max_iter=self.max_iter, tol=self.tol, title="Reliabilities")

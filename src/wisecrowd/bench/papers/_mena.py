@@ -111,8 +111,8 @@ class LabelMe(StoredDataset):
 class MenaLearner(LearnerEntry):
     """Entry that fits a learner with the network of the paper or with logistic regression.
 
-    >>> made = GaussianGroups(50, n_tasks=200).load(seed=0)
-    >>> sorted(MenaLearner("cmm", network=False)(made, 0))
+    >>> dataset = GaussianGroups(50, n_tasks=200).load(seed=0)
+    >>> sorted(MenaLearner("cmm", network=False)(dataset, 0))
     ['G-JS', 'I-JS', 'test accuracy', 'train accuracy']
     """
 
@@ -206,8 +206,8 @@ def score_classifier(dataset: Dataset, predict: Any) -> dict[str, float]:
 
     Examples
     --------
-    >>> made = GaussianGroups(20, n_tasks=30).load(seed=0)
-    >>> score_classifier(made, lambda X: made.truth.loc[X.index])
+    >>> dataset = GaussianGroups(20, n_tasks=30).load(seed=0)
+    >>> score_classifier(dataset, lambda X: dataset.truth.loc[X.index])
     {'train accuracy': 1.0, 'test accuracy': 1.0}
     """
     features, truth, test = get_classification_data(dataset)

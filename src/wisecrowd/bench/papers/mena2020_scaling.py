@@ -28,8 +28,8 @@ _SMALL = GaussianGroups(10, n_tasks=50)
 class Scaling:
     """Entry that measures an EM iteration of a learner, and the complete fit if ``whole`` is true.
 
-    >>> made = GaussianGroups(50, n_tasks=200).load(seed=0)
-    >>> sorted(Scaling(MenaLearner("cmm", network=False))(made, 0))
+    >>> dataset = GaussianGroups(50, n_tasks=200).load(seed=0)
+    >>> sorted(Scaling(MenaLearner("cmm", network=False))(dataset, 0))
     ['MB', 'ms per pass']
     """
 

@@ -83,12 +83,13 @@ class TLLC(Completer):
     --------
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import TLLC, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
+    >>> simulation = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
-    >>> model = TLLC().fit(made.crowd, X)
+    >>> x = 3.0 * (simulation.truth == simulation.crowd.classes[1]) + rng.normal(size=200)
+    >>> X = pd.DataFrame({"x": x}, index=simulation.truth.index)
+    >>> model = TLLC().fit(simulation.crowd, X)
     >>> filled = model.fill()
-    >>> made.crowd.n_votes < filled.n_votes <= 2000, filled.select_observed() == made.crowd
+    >>> simulation.crowd.n_votes < filled.n_votes <= 2000, filled.select_observed() == simulation.crowd
     (True, True)
     """
 

@@ -114,7 +114,10 @@ def _parse_rows(lines: list[str], start: int, attributes: list[_Attribute]) -> l
             raise InputError(f"line {number:,} is a sparse row, which is not read; write all values")
         cells = _split(line, number)
         if len(cells) != len(attributes):
-            raise InputError(f"line {number:,} has {len(cells):,} values for {len(attributes):,} attributes")
+            raise InputError(
+                f"line {number:,} has {len(cells):,} values for {len(attributes):,} attributes; write one value per attribute, "
+                "and ? where it is missing"
+            )
         rows.append((number, cells))
     return rows
 
@@ -125,7 +128,9 @@ def _split(text: str, number: int) -> list[str]:
     try:
         (cells,) = csv.reader([text.strip()], quotechar=quote, escapechar="\\", skipinitialspace=True, strict=True)
     except (csv.Error, ValueError) as error:
-        raise InputError(f"line {number:,} is not a list of values: {error}") from None
+        raise InputError(
+            f"line {number:,} is not a list of values separated by commas ({error}); check its quotation marks"
+        ) from None
     return [cell.strip() for cell in cells]
 
 

@@ -42,8 +42,8 @@ def check_comparisons(comparisons: Comparisons, *, repeats_allowed: bool) -> Ite
     Examples
     --------
     >>> votes = [(worker, "a", "b", side) for worker in "xyz" for side in ["a", "b"]] + [("x", "c", "d", "c")]
-    >>> found = check_comparisons(Comparisons.from_tuples(votes, duplicates="keep"), repeats_allowed=True)
-    >>> [finding.name for finding in found]
+    >>> findings = check_comparisons(Comparisons.from_tuples(votes, duplicates="keep"), repeats_allowed=True)
+    >>> [finding.name for finding in findings]
     ['conflicting-votes', 'disconnected-graph', 'one-vote-items']
     """
     if comparisons.n_votes == 0:

@@ -77,9 +77,9 @@ class CMM(Learner):
     --------
     >>> from wisecrowd import CMM
     >>> from wisecrowd.simulate import simulate_gaussian_groups
-    >>> made = simulate_gaussian_groups(n_workers=1000, n_tasks=600)
-    >>> model = CMM(n_groups=2).fit(made.features, made.crowd.drop_workers())
-    >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
+    >>> simulation = simulate_gaussian_groups(n_workers=1000, n_tasks=600)
+    >>> model = CMM(n_groups=2).fit(simulation.features, simulation.crowd.drop_workers())
+    >>> bool(model.score(simulation.test_features, simulation.test_truth) > 0.9)
     True
     >>> model.groups_.columns.tolist(), model.crowd_confusion_.shape
     (['weight', 'n_votes', 'identity_similarity', 'entropy'], (3, 3))

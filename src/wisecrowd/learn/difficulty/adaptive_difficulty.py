@@ -46,9 +46,9 @@ class AdaptiveDifficulty(EasinessEM):
     --------
     >>> from wisecrowd import AdaptiveDifficulty
     >>> from wisecrowd.simulate import simulate_gaussian_difficulty
-    >>> made = simulate_gaussian_difficulty(1000, votes_per_task=4)
-    >>> model = AdaptiveDifficulty().fit(made.features, made.crowd)
-    >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
+    >>> simulation = simulate_gaussian_difficulty(1000, votes_per_task=4)
+    >>> model = AdaptiveDifficulty().fit(simulation.features, simulation.crowd)
+    >>> bool(model.score(simulation.test_features, simulation.test_truth) > 0.9)
     True
     >>> list(model.tasks_), list(model.workers_)[2:]
     (['difficulty', 'easiness', 'n_votes'], ['ability_0', 'ability_1', 'sensitivity', 'specificity'])

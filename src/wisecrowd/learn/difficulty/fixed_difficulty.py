@@ -40,9 +40,9 @@ class FixedDifficulty(EasinessEM):
     --------
     >>> from wisecrowd import FixedDifficulty
     >>> from wisecrowd.simulate import simulate_gaussian_difficulty
-    >>> made = simulate_gaussian_difficulty(1000, votes_per_task=4)
-    >>> model = FixedDifficulty().fit(made.features, made.crowd)
-    >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
+    >>> simulation = simulate_gaussian_difficulty(1000, votes_per_task=4)
+    >>> model = FixedDifficulty().fit(simulation.features, simulation.crowd)
+    >>> bool(model.score(simulation.test_features, simulation.test_truth) > 0.9)
     True
     >>> int(model.tasks_["easiness"].round(6).nunique())  # 4 : 0, 3 : 1 and 2 : 2 votes
     3

@@ -107,9 +107,9 @@ def find_correlated_machines(
     Examples
     --------
     >>> from wisecrowd.simulate import simulate_panel
-    >>> made = simulate_panel(n_tasks=300, n_judges=4, n_people=3)
+    >>> simulation = simulate_panel(n_tasks=300, n_judges=4, n_people=3)
     >>> is_person, no_group = np.arange(7) > 3, np.full(7, -1, dtype=np.int32)
-    >>> suspects = find_correlated_machines(made.crowd, np.arange(4), is_person, no_group)
+    >>> suspects = find_correlated_machines(simulation.crowd, np.arange(4), is_person, no_group)
     >>> len(suspects.workers), suspects.agreement > suspects.expected + 0.2
     (4, True)
     """

@@ -93,10 +93,10 @@ class Panel(ConfusionEM):
     --------
     >>> from wisecrowd import DawidSkene, Panel
     >>> from wisecrowd.simulate import simulate_panel
-    >>> made = simulate_panel(n_tasks=300, n_judges=10, n_people=3, n_classes=3, strength=0.9)
-    >>> panel = Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
-    >>> independent = DawidSkene().fit(made.crowd)
-    >>> bool((panel.labels_ == made.truth).mean() > (independent.labels_ == made.truth).mean() + 0.05)
+    >>> simulation = simulate_panel(n_tasks=300, n_judges=10, n_people=3, n_classes=3, strength=0.9)
+    >>> panel = Panel(groups=simulation.groups, kinds=simulation.kinds).fit(simulation.crowd)
+    >>> independent = DawidSkene().fit(simulation.crowd)
+    >>> bool((panel.labels_ == simulation.truth).mean() > (independent.labels_ == simulation.truth).mean() + 0.05)
     True
     >>> bool(panel.opinions_["worth"].iloc[0] < 2)  # ten judges, in votes of a person
     True
@@ -414,9 +414,9 @@ class Panel(ConfusionEM):
         Examples
         --------
         >>> from wisecrowd.simulate import simulate_panel
-        >>> made = simulate_panel(n_tasks=200)
-        >>> scores = made.crowd.to_frame().query("worker == 'judge0'").assign(score=0.99)
-        >>> table = Panel(groups=made.groups).fit(made.crowd).calibration(scores, truth=made.truth)
+        >>> simulation = simulate_panel(n_tasks=200)
+        >>> scores = simulation.crowd.to_frame().query("worker == 'judge0'").assign(score=0.99)
+        >>> table = Panel(groups=simulation.groups).fit(simulation.crowd).calibration(scores, truth=simulation.truth)
         >>> bool(table.loc["judge0", "calibration_error"] > 0.2)  # overconfident
         True
         """
@@ -480,10 +480,11 @@ class Panel(ConfusionEM):
         Examples
         --------
         >>> from wisecrowd.simulate import simulate_panel
-        >>> made = simulate_panel(n_tasks=200)
-        >>> true = {"confusion": made.confusion, "shared": made.shared, "opinion_confusion": made.opinion_confusion}
-        >>> best = Panel(groups=made.groups).posterior_by(made.crowd, **true)
-        >>> bool((best.idxmax(axis=1) == made.truth).mean() > 0.9)
+        >>> simulation = simulate_panel(n_tasks=200)
+        >>> tables = {"confusion": simulation.confusion, "shared": simulation.shared}
+        >>> tables["opinion_confusion"] = simulation.opinion_confusion
+        >>> best = Panel(groups=simulation.groups).posterior_by(simulation.crowd, **tables)
+        >>> bool((best.idxmax(axis=1) == simulation.truth).mean() > 0.9)
         True
         """
         votes = self.validate_votes(crowd)
@@ -524,8 +525,8 @@ class Panel(ConfusionEM):
         Examples
         --------
         >>> from wisecrowd.simulate import simulate_panel
-        >>> made = simulate_panel(n_tasks=200)
-        >>> answers = Panel(groups=made.groups).fit(made.crowd).expected_answers(made.crowd)
+        >>> simulation = simulate_panel(n_tasks=200)
+        >>> answers = Panel(groups=simulation.groups).fit(simulation.crowd).expected_answers(simulation.crowd)
         >>> answers.confusion_on(0, np.arange(13)).shape
         (13, 3, 3)
         """
@@ -559,8 +560,8 @@ class Panel(ConfusionEM):
         Examples
         --------
         >>> from wisecrowd.simulate import simulate_panel
-        >>> made = simulate_panel(n_tasks=50)
-        >>> Panel(groups=made.groups).fit(made.crowd).evidence(made.crowd).shape
+        >>> simulation = simulate_panel(n_tasks=50)
+        >>> Panel(groups=simulation.groups).fit(simulation.crowd).evidence(simulation.crowd).shape
         (650, 3)
         """
         if not (crowd.tasks.equals(self.task_index_) and crowd.pairs.n_workers == self._n_workers):
