@@ -71,6 +71,11 @@ def _distinct(rng: np.random.Generator) -> dict[str, Any]:
     return votes | {"label": np.arange(80)}
 
 
+def _distinct_classes(rng: np.random.Generator) -> dict[str, Any]:
+    votes = _codes(rng, 1000, 50, 100_000, 100_000)
+    return votes | {"label": np.arange(100_000)}
+
+
 def _one_vote_per_worker(rng: np.random.Generator) -> dict[str, Any]:
     votes = _codes(rng, 20, 80, 3, 80)
     return votes | {"worker": np.arange(80)}
@@ -95,10 +100,15 @@ CROWDS: dict[str, Draw] = {
     "tasks without votes": lambda rng: _codes(rng, 2000, 5, 3, 60),
     "many classes without votes": lambda rng: _codes(rng, 10, 4, 20_000, 30) | {"label": rng.integers(5, size=30)},
     "many classes": lambda rng: _codes(rng, 60, 10, 3000, 300),
+    "a hundred thousand classes": lambda rng: _codes(rng, 60, 10, 100_000, 300),
+    "a vote for each of a hundred thousand classes": _distinct_classes,
     "no workers": lambda rng: _ordinary(rng) | {"worker": None, "workers": None},
     "tiny weights": _weighted(1e-6),
     "huge weights": _weighted(1e6),
     "weights at both ends": _weighted(1e-6, 1.0, 1e6),
+    "weights at the limits": _weighted(1e-12, 1.0, 1e12),
+    "smallest weights": _weighted(1e-12),
+    "largest weights": _weighted(1e12),
     "weights out of range": _weighted(1e-300, 1e300, 5e-324),
     "weights of zero": _weighted(0.0, 1.0),
     "only weights of zero": _weighted(0.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -20,6 +21,8 @@ import pytest
 from typer.testing import CliRunner
 
 from wisecrowd.cli import build_app
+from wisecrowd.service.events import Upsert, VoteRecord
+from wisecrowd.service.store import Store
 
 TOKEN = "a-token-of-sixteen-or-more"
 
@@ -108,6 +111,47 @@ def test_interrupt_ends_the_program(start: Callable[[], Running]) -> None:
     assert "votes; method" in message
     with pytest.raises(urllib.error.URLError):
         service.ask("/health")
+
+
+@pytest.mark.slow
+def test_interrupt_from_a_terminal_ends_the_children_quietly(start: Callable[[], Running]) -> None:
+    """Ctrl-C reaches all processes of the terminal."""
+    service = start()
+    service.ask("/votes", [{"task": n // 3, "worker": f"w{n % 3}", "label": "xy"[n % 2]} for n in range(30)])
+    service.ask("/refit", {})
+    children = _list_children(service.process.pid)
+    assert len(children) >= 2  # the process of the fits and the tracker of semaphores
+    for process in (*children, service.process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGINT)
+    _, message = service.process.communicate(timeout=60)
+    assert service.process.returncode == 0
+    assert "Traceback" not in message
+    assert "leaked" not in message
+
+
+@pytest.mark.slow
+def test_no_semaphores_leak_if_the_program_is_stopped_while_it_starts(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "votes.db"))
+    store.apply([Upsert(f"id:{n}", (VoteRecord("mood", f"t{n // 3}", f"w{n % 3}", "good"),)) for n in range(30)])
+    store.close()
+    command = [sys.executable, "-m", "wisecrowd", "serve", str(tmp_path / "votes.db"), "--port", "0"]
+    environment = {**os.environ, "WISECROWD_TOKEN": TOKEN}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        while len(_list_children(process.pid)) < 2:  # the process that fits the stored votes has not started
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, message = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, message
+    assert message == ""
+
+
+def _list_children(process: int) -> list[int]:
+    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        pytest.skip("the system does not list the children of a process")
+    files = Path(f"/proc/{process}/task").glob("*/children")  # a child belongs to the thread that started it
+    return [int(number) for path in files for number in path.read_text().split()]
 
 
 @pytest.mark.slow

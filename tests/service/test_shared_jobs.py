@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
+import httpx
 import pytest
 
 from wisecrowd.service.coordinator import Coordinator, ServiceBusy
@@ -63,6 +65,26 @@ def process(service: Any, monkeypatch: pytest.MonkeyPatch) -> ManualProcess:
     return manual
 
 
+@pytest.fixture
+def arrivals(service: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of requests that have joined a job; a request arrives some time after it was sent."""
+    names: list[str] = []
+
+    def record(name: str) -> None:
+        start = getattr(service.coordinator, name)
+
+        def wrapped(*arguments: Any) -> Any:
+            job = start(*arguments)
+            names.append(name)
+            return job
+
+        monkeypatch.setattr(service.coordinator, name, wrapped)
+
+    record("start_refit")
+    record("start_report")
+    return names
+
+
 class Peer:
     """A client that sends a request and may leave before the response."""
 
@@ -107,9 +129,11 @@ def test_waiting_clients_share_a_fit_and_reads_go_on(address: str, process: Manu
     assert service.coordinator.question().fit.n_votes == 30
 
 
-def test_fit_is_cancelled_when_the_last_client_leaves(address: str, process: ManualProcess) -> None:
+def test_fit_is_cancelled_when_the_last_client_leaves(
+    address: str, process: ManualProcess, arrivals: list[str]
+) -> None:
     clients = [Peer(address, "POST", "/refit") for _ in range(2)]
-    wait_for(lambda: process.jobs)
+    wait_for(lambda: len(arrivals) == 2 and process.jobs)
     clients[0].socket.close()
     clients[1].socket.close()
     wait_for(lambda: process.cancelled)
@@ -122,9 +146,9 @@ def test_fit_is_cancelled_when_the_last_client_leaves(address: str, process: Man
     again.socket.close()
 
 
-def test_report_is_shared_and_cancelled(address: str, process: ManualProcess) -> None:
+def test_report_is_shared_and_cancelled(address: str, process: ManualProcess, arrivals: list[str]) -> None:
     first, second = Peer(address, "GET", "/report"), Peer(address, "GET", "/report")
-    wait_for(lambda: process.jobs)
+    wait_for(lambda: len(arrivals) == 2)
     first.socket.close()
     process.finish(0, "<p>report</p>")
     assert second.read() == (200, b"<p>report</p>")
@@ -145,6 +169,22 @@ def test_reports_on_many_questions_are_refused(service: Any, process: ManualProc
     assert service.ask("GET", "/report", params={"question": "q8"}).status_code == 503
     process.finish(0, "done")
     assert coordinator.start_report("q8") is not jobs[0]
+
+
+def test_client_that_waits_when_the_server_stops_gets_an_answer(service: Any, process: ManualProcess) -> None:
+    async def stop_while_waiting() -> Any:
+        transport = httpx.ASGITransport(app=service.app)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+            request = asyncio.ensure_future(client.post("/refit"))
+            while not process.jobs:
+                await asyncio.sleep(0.01)
+            request.cancel()  # as the server does with requests that outlast its patience
+            return await request
+
+    response = asyncio.run(stop_while_waiting())
+    assert response.status_code == 503
+    assert "shutting down" in response.json()["detail"]
 
 
 def test_job_that_has_ended_is_not_abandoned() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -161,6 +162,7 @@ def _run(
     token, is_new = load_token(token_file)
     bound_socket, address = bind_socket(host, port)  # before a database is made for nothing
     with (
+        _exit_on_sigterm(),
         contextlib.closing(bound_socket),
         contextlib.closing(
             Coordinator(Store(database, on_wait=print_note, max_classes=max_classes), method, target)
@@ -177,8 +179,31 @@ def _run(
             print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
         elif not quiet:
             print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
-        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the service
+        with contextlib.suppress(KeyboardInterrupt, _Terminated):  # Ctrl-C and SIGTERM stop the service
             run(coordinator, token, bound_socket, max_bytes=max_bytes, limits=ConnectionLimits(**limits))
+
+
+class _Terminated(SystemExit):
+    """SIGTERM was received."""
+
+
+@contextlib.contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """Exit by an exception on SIGTERM, so that processes and semaphores are released; uvicorn does so only while it runs."""
+    import signal
+    import threading
+
+    def terminate(*_: object) -> None:
+        raise _Terminated(128 + signal.SIGTERM)
+
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals in the main thread only
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(coordinator: Coordinator, path: Path, *, quiet: bool) -> None:

@@ -33,7 +33,7 @@ from wisecrowd.service.coordinator import REFIT_SECONDS, Coordinator, ServiceBus
 from wisecrowd.service.events import RegisterTasks, Upsert, VoteRecord, build_source, parse_vote_id
 from wisecrowd.service.middleware import BodySizeLimit, JsonContentType
 from wisecrowd.service.question_state import QuestionState
-from wisecrowd.service.shared_jobs import ClientGone, wait_for_job
+from wisecrowd.service.shared_jobs import ClientGone, JobInterrupted, wait_for_job
 from wisecrowd.service.status_page import PAGE_HEADERS, render_status_page
 from wisecrowd.service.store import RefusedEvent
 from wisecrowd.service.vote_requests import parse_votes, write_events
@@ -158,6 +158,7 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
     app.add_exception_handler(RefusedEvent, handle_refused)
     app.add_exception_handler(ServiceBusy, handle_busy)
     app.add_exception_handler(WriteFailed, handle_busy)
+    app.add_exception_handler(JobInterrupted, handle_busy)
     app.add_exception_handler(404, handle_unknown_path)
 
 

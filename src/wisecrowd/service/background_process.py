@@ -6,6 +6,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -19,7 +20,26 @@ Result = TypeVar("Result")
 #: Niceness of the child. Answers to requests go first, but a busy machine does not starve the fits.
 NICENESS = 10
 
+_STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+
 _log = logging.getLogger(__name__)
+
+
+class _ChildProcess(SpawnProcess):
+    """Process that Ctrl-C in a terminal does not interrupt, not even while it starts; its parent ends it.
+
+    The parent handles signals when the process has started, so that it knows the process that it ends.
+    """
+
+    def start(self) -> None:
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            super().start()
+            return
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)  # the child inherits it
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 class _TrackingContext(SpawnContext):
@@ -33,7 +53,7 @@ class _TrackingContext(SpawnContext):
         self.processes: list[SpawnProcess] = []
 
     def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
-        process = SpawnProcess(*args, **kwargs)
+        process = _ChildProcess(*args, **kwargs)
         self.processes.append(process)
         return process
 
@@ -103,13 +123,13 @@ class BackgroundProcess:
             if job.cancel() or job.done() or self._n_unfinished > 1:
                 return
             for process in self.processes:
-                process.terminate()
+                process.kill()
             self._start_pool()
 
     def terminate(self) -> None:
         """Stop the child at once and drop the jobs that wait."""
         for process in self.processes:
-            process.terminate()
+            process.kill()  # while it starts, it does not heed SIGTERM
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _start_pool(self) -> None:
@@ -118,7 +138,10 @@ class BackgroundProcess:
 
 
 def initialize_child() -> None:
-    """Lower the priority of this process and end it when its parent ends."""
+    """Lower the priority of this process and end it when its parent ends, not with Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     parent = multiprocessing.parent_process()

@@ -24,6 +24,16 @@ class ClientGone(Exception):
     """
 
 
+class JobInterrupted(Exception):
+    """The server stops while a client waits for a job.
+
+    Examples
+    --------
+    >>> issubclass(JobInterrupted, Exception)
+    True
+    """
+
+
 class SharedJob(Generic[Result]):
     """A job with the number of clients that wait for it.
 
@@ -107,6 +117,8 @@ async def wait_for_job(request: Request, job: SharedJob[Result], seconds: float)
         If the job takes too long.
     ClientGone
         If the client has closed its connection.
+    JobInterrupted
+        If the server stops.
     """
     loop, has_ended = asyncio.get_running_loop(), asyncio.Event()
 
@@ -124,6 +136,8 @@ async def wait_for_job(request: Request, job: SharedJob[Result], seconds: float)
         if departure.done():
             raise ClientGone
         raise TimeoutError
+    except asyncio.CancelledError:
+        raise JobInterrupted("the service is shutting down; try again in a moment") from None
     finally:
         ending.cancel()
         departure.cancel()
