@@ -331,15 +331,15 @@ def _flag_raters(workers: pd.DataFrame) -> tuple[list[str], list[str]]:
     )  # fmt: skip
     remarks = is_notable | is_erratic["infit"] | is_erratic["outfit"] | is_muted["infit"] | is_muted["outfit"]
     for position in np.flatnonzero(remarks):
-        row, found = workers.iloc[position], {}
+        row, by_flag = workers.iloc[position], {}
         if is_notable.iloc[position]:
             name = "severe" if row["severity"] > 0 else "lenient"
-            found[name] = f"severity {row['severity']:+.2f} ± {row['standard_error']:.2f} logits"
+            by_flag[name] = f"severity {row['severity']:+.2f} ± {row['standard_error']:.2f} logits"
         for name in ("infit", "outfit"):
             if is_erratic[name].iloc[position]:
                 reason = f"{name} {row[name]:.2f}: ratings differ from those of others more than expected"
-                found.setdefault("erratic", reason)
+                by_flag.setdefault("erratic", reason)
             elif is_muted[name].iloc[position]:
-                found.setdefault("muted", f"{name} {row[name]:.2f}: ratings vary less than expected")
-        flags[position], reasons[position] = ", ".join(found), "; ".join(found.values())
+                by_flag.setdefault("muted", f"{name} {row[name]:.2f}: ratings vary less than expected")
+        flags[position], reasons[position] = ", ".join(by_flag), "; ".join(by_flag.values())
     return flags, reasons

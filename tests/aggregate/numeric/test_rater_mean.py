@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, Mean, RaterMean
@@ -124,3 +127,33 @@ def test_classes_without_order_are_refused_with_advice() -> None:
 def test_parameters_out_of_range_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="max_iter must be 1 or more"):
         RaterMean(**options).fit(MADE.crowd)  # type: ignore[arg-type]
+
+
+@pytest.mark.data
+def test_valence5(answer_types_folder: Path) -> None:
+    folder = answer_types_folder / "valence5"
+    crowd = Crowd.from_frame(pd.read_parquet(folder / "annotations.parquet"), ordered=True)
+    truth = pd.read_parquet(folder / "truth.parquet").set_index("task")["label"].reindex(crowd.tasks)
+    offset_mean = RaterMean(scale=False, smoothing=np.inf, shrink=False).fit(crowd)
+    fitted = RaterMean().fit(crowd)
+    assert (offset_mean.labels_ == truth).mean() == pytest.approx(0.49)
+    assert (fitted.labels_ == truth).mean() == pytest.approx(0.50)
+    assert (fitted.tasks_["estimate"] - truth).abs().mean() == pytest.approx(0.567, abs=0.001)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("per_task", [3, 5, 10])
+def test_left_out_raters_of_asset_are_nearer_than_by_the_mean(answer_types_folder: Path, per_task: int) -> None:
+    votes = pd.read_parquet(answer_types_folder / "asset_ratings" / "annotations.parquet")
+    raters, gaps = np.sort(votes["worker"].unique()), []
+    for seed in range(8):
+        left_out = np.random.default_rng(seed).choice(raters, 5, replace=False)
+        reference = votes[votes["worker"].isin(left_out)].groupby("task")["label"].mean()
+        others = votes[~votes["worker"].isin(left_out)].sample(frac=1, random_state=seed)
+        crowd = Crowd.from_frame(others[others.groupby("task").cumcount() < per_task], numeric=True)
+        corrected, plain = (
+            (method.fit(crowd).labels_.reindex(reference.index) - reference).abs().mean()
+            for method in (RaterMean(), Mean())
+        )
+        gaps.append(corrected - plain)
+    assert np.mean(gaps) < 0

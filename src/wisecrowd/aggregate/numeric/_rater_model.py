@@ -206,10 +206,10 @@ class RaterModel:
     ) -> tuple[RaterState, Array]:
         """Update raters and variances given the scores; return them and the expected squared residuals of every rater."""
         n, noise, active = ratings.worker_totals, state.noise, ratings.worker_totals > 0
-        known = score[ratings.task]
+        score_of_vote = score[ratings.task]
         error = ratings.value - state.mean
-        sum_score, sum_square = ratings.by_worker(known), ratings.by_worker((score**2 + variance)[ratings.task])
-        sum_error, sum_product = ratings.by_worker(error), ratings.by_worker(known * error)
+        sum_score, sum_square = ratings.by_worker(score_of_vote), ratings.by_worker((score**2 + variance)[ratings.task])
+        sum_error, sum_product = ratings.by_worker(error), ratings.by_worker(score_of_vote * error)
         offset_precision = n / noise + 1 / state.offset_prior
         if self.has_scale:
             mixed, scale_precision = sum_score / noise, sum_square / noise + 1 / state.scale_prior
@@ -223,7 +223,7 @@ class RaterModel:
             offset_variance, scale_variance, covariance = 1 / offset_precision, np.zeros_like(n), np.zeros_like(n)
             offset, scale = offset_variance * (sum_error - sum_score) / noise, np.ones_like(n)
         residual = (
-            ratings.by_worker((error - scale[ratings.worker] * known - offset[ratings.worker]) ** 2)
+            ratings.by_worker((error - scale[ratings.worker] * score_of_vote - offset[ratings.worker]) ** 2)
             + scale**2 * ratings.by_worker(variance[ratings.task])
             + scale_variance * sum_square
             + n * offset_variance

@@ -259,7 +259,7 @@ def _carry_over(source: GradedResponse, crowd: Crowd, model: GradedLikelihood, p
     assert source.worker_index_ is not None
     assert crowd.workers is not None
     position = source.worker_index_.get_indexer(crowd.workers)
-    known, rows = np.flatnonzero(position >= 0), position[position >= 0]
+    shared, rows = np.flatnonzero(position >= 0), position[position >= 0]
     point, n_workers = point.copy(), model.pairs.n_workers
     common = 3 * n_workers
     base = point[common] = float(np.log(source.discrimination_).mean())
@@ -268,7 +268,7 @@ def _carry_over(source: GradedResponse, crowd: Crowd, model: GradedLikelihood, p
         shift, stretch = _average_rater(n_votes, source.discrimination_, source.severity_, source.spread_)
         thresholds = (source.thresholds_ - shift) / stretch
         point[common + 1], point[common + 2 :] = thresholds.mean(), np.log(np.diff(thresholds))
-    point[known] = np.log(source.discrimination_[rows]) - base
-    point[n_workers + known] = source.severity_[rows]
-    point[2 * n_workers + known] = np.log(source.spread_[rows])
+    point[shared] = np.log(source.discrimination_[rows]) - base
+    point[n_workers + shared] = source.severity_[rows]
+    point[2 * n_workers + shared] = np.log(source.spread_[rows])
     return np.where(model.prior.free, point, model.prior.mean)
