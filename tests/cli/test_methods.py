@@ -20,8 +20,14 @@ def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
     assert names == [*wc.methods("aggregate"), *wc.methods("learn"), *wc.methods("complete")]
     told = [row.strip() for row in rows if row.split() and row.split()[0] in wc.methods()]
     assert max(row.count("\n") for row in told) <= 2
-    numbers = [row.split()[0] for row in told if "[numbers]" in row]
-    assert numbers == [name for name, method in wc.methods().items() if "categorical" not in method.answer_types]
+    marks = {"[ratings]": "ordinal", "[numbers]": "numeric", "[pairs]": "pairwise", "[sets]": "multilabel"}
+    other_types = {
+        name: method.answer_types for name, method in wc.methods().items() if "categorical" not in method.answer_types
+    }
+    shown = {row.split()[0]: mark for row in told for mark in marks if mark in row}
+    assert list(shown) == list(other_types)
+    assert all(marks[mark] in other_types[name] for name, mark in shown.items())
+    assert all(f"\n{mark} " in result.stdout for mark in marks)
 
 
 def test_methods_stand_under_the_command_that_takes_them(run: Any) -> None:
@@ -45,6 +51,11 @@ def test_papers_of_many_authors(run: Any) -> None:
 
 def test_numbers_are_read_as_such_in_the_example(run: Any) -> None:
     assert "wisecrowd aggregate ratings.csv --numeric -m median -o results" in run("methods", "median").stdout
+    assert (
+        "wisecrowd aggregate ratings.csv --ordered -m graded-response -o results"
+        in run("methods", "graded-response").stdout
+    )
+    assert "wisecrowd aggregate arena.csv -m bradley-terry -o results" in run("methods", "bradley-terry").stdout
     assert "--numeric" not in run("methods", "dawid-skene").stdout.partition("On the command line")[2]
 
 

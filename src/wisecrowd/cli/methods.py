@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -25,10 +25,25 @@ KINDS = {
     "learn": ("Train a classifier on votes and features", "votes.csv --features X.npz"),
     "complete": ("Predict missing votes", "votes.csv"),
 }
-#: Mark of methods for numbers.
-NUMBERS = "[numbers] "
+
+
+class Mark(NamedTuple):
+    """Mark of methods that need another input than their command usually takes."""
+
+    text: str
+    meaning: str
+    arguments: str
+
+
+#: Marks by answer type, of methods that take no votes on plain classes; the first that applies is shown.
+ANSWER_MARKS = {
+    "ordinal": Mark("[ratings]", "takes ordered classes: add --ordered", "ratings.csv --ordered"),
+    "numeric": Mark("[numbers]", "aggregates numbers: add --numeric", "ratings.csv --numeric"),
+    "pairwise": Mark("[pairs]", "scores items by comparisons of two", "arena.csv"),
+    "multilabel": Mark("[sets]", "infers which of several labels apply", "tags.csv"),
+}
 #: Mark of aggregators and completers that use features.
-FEATURES = "[features] "
+FEATURES = Mark("[features]", "uses features of the tasks: add --features X.npz", "votes.csv --features X.npz")
 
 
 def methods(
@@ -66,7 +81,7 @@ def _list() -> None:
         show_verbatim(f"  wisecrowd {kind} {arguments} -m METHOD")
         columns = {
             "method".ljust(first): list(members),
-            SUMMARY: [_mark(method) + method.summary().replace("`", "") for method in members.values()],
+            SUMMARY: [_mark_summary(method) for method in members.values()],
             "paper": [
                 format_citation(method.references[0]) if method.references else "" for method in members.values()
             ],
@@ -77,20 +92,26 @@ def _list() -> None:
         rows = list(zip(*columns.values(), strict=True))
         show(table(list(columns), rows, n_text_columns=len(columns), fold=SUMMARY))
         show()
-    if any(_mark(method) == NUMBERS for method in all_methods.values()):
-        show(f"{NUMBERS.strip()} aggregates numbers: add --numeric")
-    if any(_mark(method) == FEATURES for method in all_methods.values()):
-        show(f"{FEATURES.strip()} uses features of the tasks: add --features X.npz")
+    used_marks = {_find_mark(method) for method in all_methods.values()}
+    for mark in (*ANSWER_MARKS.values(), FEATURES):
+        if mark in used_marks:
+            show(f"{mark.text} {mark.meaning}")
     streaming = [name for name, method in all_methods.items() if getattr(method, "streams", False)]
     show(f"Methods for votes in shards (wisecrowd shard): {', '.join(streaming)}")
     show("Describe a method: wisecrowd methods dawid-skene")
 
 
-def _mark(method: type[Method]) -> str:
+def _find_mark(method: type[Method]) -> Mark | None:
     """Return the mark of a method that needs another input than its command usually takes."""
     if "categorical" not in method.answer_types:
-        return NUMBERS
-    return FEATURES if getattr(method, "uses_features", False) else ""
+        return next(mark for answer_type, mark in ANSWER_MARKS.items() if answer_type in method.answer_types)
+    return FEATURES if getattr(method, "uses_features", False) else None
+
+
+def _mark_summary(method: type[Method]) -> str:
+    """Return the summary of a method after its mark."""
+    mark, summary = _find_mark(method), method.summary().replace("`", "")
+    return summary if mark is None else f"{mark.text} {summary}"
 
 
 def _cut(text: str, room: int) -> str:
@@ -112,9 +133,8 @@ def _page(method: type[Method]) -> None:
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
         show(table(["name", "default", "meaning"], rows, n_text_columns=3, fold="meaning"))
     heading("On the command line")
-    arguments = {NUMBERS: "ratings.csv --numeric", FEATURES: "votes.csv --features X.npz"}.get(
-        _mark(method), KINDS[kind_of(method)][1]
-    )
+    mark = _find_mark(method)
+    arguments = KINDS[kind_of(method)][1] if mark is None else mark.arguments
     show_verbatim(f"  wisecrowd {kind_of(method)} {arguments} -m {method.name} -o results")
     if example:
         heading("In Python")
