@@ -394,3 +394,23 @@ def test_votes_that_cannot_be_released(run: Any, votes: Path, tmp_path: Path) ->
         "wisecrowd export reads the columns as the results record them: run wisecrowd aggregate"
         in run("export", "mine.csv", *words).stderr
     )
+
+
+def test_label_sets_are_inferred_and_written_back(run: Any, two_questions: Path, tmp_path: Path) -> None:
+    done = run("aggregate", two_questions, "--question", "topics", "-o", "sets")
+    assert done.exit_code == 0, done.output
+    assert "sets of labels (question topics)" in done.stdout
+    written = run("export", "sets", "--project", two_questions, "-o", "predictions.json")
+    assert written.exit_code == 0, written.output
+    tasks = json.loads((tmp_path / "predictions.json").read_text())
+    assert len(tasks) == 6
+    prediction = tasks[0]["predictions"][0]
+    assert prediction["model_version"] == "wisecrowd label-set-mixture"
+    assert prediction["result"][0]["from_name"] == "topics"
+    assert set(prediction["result"][0]["value"]["choices"]) <= {"food", "price"}
+
+
+def test_sets_are_classes_for_methods_that_take_classes(run: Any, two_questions: Path) -> None:
+    done = run("aggregate", two_questions, "--question", "topics", "-m", "majority-vote")
+    assert done.exit_code == 0, done.output
+    assert "food|price" in done.stdout

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli._reading import Reading
     from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis
     from wisecrowd.io.answer_tables import AnswerTable
+    from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 WORKERS, ITEMS, LABELS, TASKS = "workers.csv", "items.csv", "labels.csv", "tasks.csv"
 #: Workers and labels shown; the files contain all.
@@ -22,7 +23,7 @@ SHOWN = 8
 
 
 def diagnose_answers(
-    answers: AnswerTable,
+    answers: AnswerTable | AnswerQuestion,
     method: str | None,
     reading: Reading,
     *,

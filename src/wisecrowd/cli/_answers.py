@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.io.answer_tables import AnswerTable
+    from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 #: Items, and workers, named in the summary.
 SHOWN = 5
 
 
-def find_answers(votes: Path, reading: Reading) -> AnswerTable | None:
+def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> AnswerTable | AnswerQuestion | None:
     """Return the comparisons or label sets in a file, or None if it holds ordinary votes.
 
     Parameters
@@ -33,24 +34,33 @@ def find_answers(votes: Path, reading: Reading) -> AnswerTable | None:
         File or folder.
     reading : Reading
         Options for reading.
+    methods : iterable of str, default=()
+        Methods that the user named. If one takes classes, a question of a labelling tool is read as classes.
 
     Returns
     -------
-    AnswerTable or None
+    AnswerTable, AnswerQuestion or None
     """
+    from wisecrowd.base.registry import find
     from wisecrowd.cli._reading import resolve_path
     from wisecrowd.io.answer_tables import find_answer_table
 
-    if reading.numeric or reading.ordered or reading.question is not None or reading.no_workers:
+    if reading.numeric or reading.ordered or reading.no_workers or "=" in (reading.question or ""):
         return None
     path = resolve_path(votes)
     if not path.exists():
         return None
     columns = {"task": reading.task, "worker": reading.worker}
-    return find_answer_table(path if reading.format is None else reading.open(path), columns=columns)
+    source = path if reading.format is None else reading.open(path)
+    answers = find_answer_table(source, columns=columns, question=reading.question)
+    if answers is not None and answers.source.format.is_tool:
+        # Sets of options may also be classes, for methods that were named.
+        suits = all(answers.answer_type in getattr(find(name), "answer_types", ()) for name in methods)
+        return answers if suits else None
+    return answers
 
 
-def read_answers(answers: AnswerTable, reading: Reading) -> Comparisons | LabelSetCrowd:
+def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Comparisons | LabelSetCrowd:
     """Read comparisons or label sets by the options of a command.
 
     Parameters
@@ -76,7 +86,7 @@ def read_answers(answers: AnswerTable, reading: Reading) -> Comparisons | LabelS
     return answers.read(**options)
 
 
-def check_unused(answers: AnswerTable, options: Mapping[str, object]) -> None:
+def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, object]) -> None:
     """Raise an error if the user gave options that apply to votes on classes only.
 
     Parameters
@@ -96,7 +106,7 @@ def check_unused(answers: AnswerTable, options: Mapping[str, object]) -> None:
 
 
 def aggregate_answers(
-    answers: AnswerTable,
+    answers: AnswerTable | AnswerQuestion,
     method: str | None,
     parameter: list[str],
     jobs: int,
@@ -158,6 +168,7 @@ def aggregate_answers(
         "parameters": {name: value for name, value in fitted.get_params(deep=False).items() if name != "verbose"},
         "summary": summary,
         "votes": str(path),
+        "command": {"votes": str(path), **reading.to_record(answers.source)},
         **describe_environment(crowd),
     }
     written = fitting.write_run(

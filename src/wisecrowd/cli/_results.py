@@ -32,7 +32,8 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     path = _find_table(results, ANSWERS)
     run = _record(path)
     try:
-        table = pd.DataFrame({"label": io.read_truth(path, truth="label")})
+        column = "labels" if run.get("answers") == "multilabel" else "label"
+        table = pd.DataFrame({"label": io.read_truth(path, truth=column)})
     except MissingColumn as error:
         if path.name in QUEUE:
             error.args = (f"{error}. {path} was written by wisecrowd plan; did you mean --queue?",)

@@ -121,7 +121,11 @@ def aggregate(
     from wisecrowd.errors import UsageError
 
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
-    other_answers = None if are_shards(votes) else answers.find_answers(votes, reading)
+    other_answers = (
+        None
+        if are_shards(votes)
+        else answers.find_answers(votes, reading, [] if method == DEFAULT_METHOD else [method])
+    )
     if other_answers is not None:
         class_options = {
             "--features": features,

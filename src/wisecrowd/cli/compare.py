@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.evaluate.model_selection import Comparison
     from wisecrowd.io.answer_tables import AnswerTable
+    from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
 #: Disputed tasks shown; the file contains all.
@@ -88,7 +89,7 @@ def compare(
     from wisecrowd.evaluate.model_selection import compare_methods
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
-    other_answers = answers.find_answers(votes, reading)
+    other_answers = answers.find_answers(votes, reading, method or [])
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--truth": truth})
         _compare_answers(
@@ -131,7 +132,7 @@ def compare(
 
 
 def _compare_answers(
-    other_answers: AnswerTable,
+    other_answers: AnswerTable | AnswerQuestion,
     method: list[str] | None,
     folds: int,
     seed: int,

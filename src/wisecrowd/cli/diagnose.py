@@ -82,7 +82,7 @@ def diagnose(
     from wisecrowd.diagnose import diagnose_crowd
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
-    other_answers = answers.find_answers(votes, reading)
+    other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members})
         diagnose_answers(

@@ -201,7 +201,7 @@ def _release(
     sets = False
     if source.format.is_tool and "=" not in (chosen or ""):  # one option of a question is answered by yes or no
         sets = read_project(source, duplicates="keep").get_question(chosen).kind == "multiple"
-    posterior = read_posterior(results, run)
+    posterior = None if run.get("answers") == "multilabel" else read_posterior(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
     n_votes, n_tasks = count_noun(crowd.n_votes, "vote"), count_noun(crowd.n_tasks, "task")
     sentence = f"{n_votes} on {n_tasks}, {count_noun(crowd.n_workers, 'worker')} "

@@ -103,7 +103,7 @@ def report(
     inputs = [path for path in (votes, features, members, truth, texts, images) if path is not None]
     _check(output, inputs, force=force)
     keep_freed_memory()
-    other_answers = answers.find_answers(votes, reading)
+    other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
     if other_answers is not None:
         class_options = {
             "--features": features,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.tables.columns import role_names, simplify_name
 from wisecrowd.io.vote_source import SourceLike, VoteSource
+
+if TYPE_CHECKING:
+    from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 #: Names of columns by role, without case, spaces, dashes and underscores. The first name of each role is ours.
 _LEFT = ("left", "leftitem", "modela", "responsea", "answera", "outputa", "optiona", "itema", "candidatea")
@@ -162,8 +165,10 @@ def find_answer_columns(
     return None
 
 
-def find_answer_table(source: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> AnswerTable | None:
-    """Return the comparisons or label sets that a file holds, by its columns.
+def find_answer_table(
+    source: SourceLike, *, columns: Mapping[str, str | None] | None = None, question: str | None = None
+) -> AnswerTable | AnswerQuestion | None:
+    """Return the comparisons or label sets that a file holds, by its columns or by the question of a labelling tool.
 
     Parameters
     ----------
@@ -171,10 +176,13 @@ def find_answer_table(source: SourceLike, *, columns: Mapping[str, str | None] |
         File, or dataset folder with comparisons.parquet.
     columns : mapping of str to str or None, default=None
         Columns that the user named, by role: left, right, label, worker, task.
+    question : str, default=None
+        Question of a labelling tool's export. Multiple-choice questions hold label sets, pairwise questions and rankings hold
+        comparisons.
 
     Returns
     -------
-    AnswerTable or None
+    AnswerTable, AnswerQuestion or None
         None if the file holds ordinary votes.
 
     Examples
@@ -187,7 +195,12 @@ def find_answer_table(source: SourceLike, *, columns: Mapping[str, str | None] |
     if path.is_dir() and (path / COMPARISONS_FILE).is_file():
         source = path / COMPARISONS_FILE
     file = VoteSource.detect(source)
-    if file.format.reader.read_names is None:
+    if file.format.is_tool and not any((columns or {}).values()):
+        from wisecrowd.io.tools.answer_questions import find_answer_question
+
+        with prefix_errors(file.path):
+            return find_answer_question(file, question)
+    if file.format.reader.read_names is None or question is not None:
         return None
     with prefix_errors(file.path):
         names = file.format.reader.read_names(file.path)
@@ -206,6 +219,7 @@ def read_comparisons(
     duplicates: RepeatedComparisons = "error",
     swapped: Swapped = "average",
     missing: Literal["error", "drop"] = "error",
+    question: str | None = None,
 ) -> Comparisons:
     """Read comparisons of two items from a table.
 
@@ -222,6 +236,8 @@ def read_comparisons(
         Rule for comparisons of a worker in both orders; see `Comparisons.from_frame`.
     missing : {"error", "drop"}, default="error"
         Rule for rows with an empty cell.
+    question : str, optional
+        Pairwise question or ranking in the export of a labelling tool.
 
     Returns
     -------
@@ -239,7 +255,7 @@ def read_comparisons(
     Comparisons(2 comparisons: 2 items, 1 pair, 1 worker, 50% ties)
     """
     requested = {"left": left, "right": right, "label": label, "worker": worker, "task": task}
-    table = find_answer_table(path, columns=requested)
+    table = find_answer_table(path, columns=requested, question=question)
     if table is None or table.answer_type != "pairwise":
         raise MissingColumn(
             f"{path}: comparisons need the columns left, right and label (or model_a, model_b and winner); name yours: "
@@ -259,8 +275,9 @@ def read_label_sets(
     label: str | None = None,
     separator: str | None = None,
     duplicates: Literal["error", "first", "last", "union"] = "error",
+    question: str | None = None,
 ) -> LabelSetCrowd:
-    """Read sets of labels from a table with one set per row.
+    """Read sets of labels from a table with one set per row, or from a multiple-choice question of a labelling tool.
 
     Parameters
     ----------
@@ -272,6 +289,8 @@ def read_label_sets(
         Separator of the labels of a set; see `LabelSetCrowd.from_frame`.
     duplicates : {"error", "first", "last", "union"}, default="error"
         Rule for repeated sets of a worker on a task.
+    question : str, optional
+        Question in the export of a labelling tool.
 
     Returns
     -------
@@ -289,6 +308,12 @@ def read_label_sets(
     LabelSetCrowd(2 votes: 1 task x 2 workers, 2 labels, 1.0 labels/vote)
     """
     file = VoteSource.detect(path)
+    if file.format.is_tool:
+        answers = find_answer_table(file, question=question)
+        if answers is not None and answers.answer_type == "multilabel":
+            sets = answers.read(duplicates=duplicates)
+            assert isinstance(sets, LabelSetCrowd)
+            return sets
     requested = {
         role: name for role, name in (("task", task), ("worker", worker), ("label", label)) if name is not None
     }

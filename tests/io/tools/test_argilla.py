@@ -50,11 +50,12 @@ def test_the_score_of_several_options_is_that_of_the_least_sure(tmp_path: Path) 
     assert rows(question.crowd) == [("r1", "gpt", "a|b")]
 
 
-def test_rankings_are_left_out(tmp_path: Path) -> None:
+def test_rankings_are_comparisons(tmp_path: Path) -> None:
     ranks = [{"value": "a", "rank": 1}, {"value": "b", "rank": 2}]
     record = {"id": "r1", "fields": {}, "suggestions": {}, "responses": {"order": [{"value": ranks, "user_id": "u1"}]}}
     (tmp_path / "records.json").write_text(json.dumps([record]))
-    with pytest.raises(InputError, match=r"left out rankings \(1\)"):
+    assert wc.read_comparisons(tmp_path / "records.json").to_frame()["label"].tolist() == ["a"]
+    with pytest.raises(InputError, match="rankings are comparisons"):
         read_project(tmp_path / "records.json")
 
 

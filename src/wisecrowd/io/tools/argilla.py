@@ -65,9 +65,14 @@ def read_export(path: Path) -> ExportedAnswers:
     for name, order in _find_orders(records).items():
         if name in export.questions:
             if order is None:
-                export.notes.append(f"answers to {name!r} seem to be rankings; their order is not read")
+                export.notes.append(
+                    f"answers to {name!r} seem to be rankings; wisecrowd.read_comparisons reads their order"
+                )
             control = {"ranked": "yes"} if order is None else {"order": format_label_set(order)}
             export.questions[name].control |= control
+    for name, question in export.questions.items():
+        if not question.control.get("ranked"):  # lists of options that are no rankings
+            export.rankings.pop(name, None)
     return export
 
 
@@ -163,6 +168,8 @@ def _is_question_key(key: str) -> bool:
 def _add_response(
     export: ExportedAnswers, name: str, task: str, user: object, value: object, status: object, location: str
 ) -> None:
+    if status in ("submitted", None) and (order := _parse_ranking(value)) is not None:
+        export.rankings.setdefault(name, []).append((task, parse_id(user, "user", location), order))
     question = _get_question(export, name, value)
     if question is None:
         return
@@ -172,6 +179,22 @@ def _add_response(
         question.excluded["empty"] += 1
     else:
         question.add_answer(task, parse_id(user, "user", location), value if isinstance(value, list) else [value])
+
+
+def _parse_ranking(value: object) -> tuple[tuple[str, ...], ...] | None:
+    """Return groups of equal items, the best first, from a list of options or of objects with a rank; None if it is neither."""
+    if not isinstance(value, list) or len(value) < 2:
+        return None
+    if all(isinstance(item, str) for item in value):
+        return tuple((item,) for item in value) if len(set(value)) == len(value) else None
+    groups: dict[Any, list[str]] = {}
+    for item in value:
+        rank = item.get("rank") if isinstance(item, dict) else None
+        if not isinstance(rank, int | float) or not isinstance(item.get("value"), str):
+            return None
+        groups.setdefault(rank, []).append(item["value"])
+    items = [name for group in groups.values() for name in group]
+    return tuple(tuple(groups[rank]) for rank in sorted(groups)) if len(set(items)) == len(items) else None
 
 
 def _parse_score(score: object, name: str, location: str) -> float | None:
@@ -201,7 +224,8 @@ def _get_question(export: ExportedAnswers, name: str, value: object) -> Exported
     if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict | list) for item in value)):
         objects = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
         is_ranking = bool(objects) and "rank" in objects[0]
-        export.excluded["rankings" if is_ranking else "spans"] += 1
+        if not (is_ranking and name in export.rankings):
+            export.excluded["rankings" if is_ranking else "spans"] += 1
         return None
     question = export.get_question(name)
     question.multiple = question.multiple or isinstance(value, list)

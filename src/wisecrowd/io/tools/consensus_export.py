@@ -192,10 +192,15 @@ def _check_labels(answers: list[tuple[str, ...]], question: Question) -> None:
                 "and label"
             )
         return  # any number of stars is valid
-    classes = question.crowd.classes
+    # Inferred sets may combine options as nobody did.
+    classes = list(question.options) if question.kind == "multiple" else question.crowd.classes
     if classes is None:
         return
-    labels = {format_answer(options, question.kind) for options in answers}
+    labels = (
+        {option for options in answers for option in options}
+        if question.kind == "multiple"
+        else {format_answer(options, question.kind) for options in answers}
+    )
     unknown = sorted(labels - set(map(str, classes)))
     if unknown:
         raise InputError(

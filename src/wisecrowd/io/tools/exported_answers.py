@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from wisecrowd.data.vocabulary import MIN_INEXACT_FLOAT
 from wisecrowd.errors import InputError, preview
@@ -21,6 +21,9 @@ OWN_MODEL = "wisecrowd"
 OWN_TASK, OWN_PRIORITY, OWN_LABEL, OWN_CONFIDENCE = (
     f"wisecrowd_{noun}" for noun in ("task", "priority", "label", "confidence")
 )
+
+#: Task, worker, and groups of equal items, the best first.
+Ranking: TypeAlias = tuple[str, str, tuple[tuple[str, ...], ...]]
 
 
 @dataclass(eq=False)
@@ -167,6 +170,8 @@ class ExportedAnswers:
         Vendor, channel or model of a worker, if the tool exports it.
     notes : list of str
         Remarks for the user.
+    rankings : dict of str to list of (str, str, tuple of tuple of str)
+        Rankings by question: task, worker, and groups of equal items, the best first. They are comparisons, not votes.
     """
 
     questions: dict[str, ExportedQuestion] = field(default_factory=dict)
@@ -174,6 +179,7 @@ class ExportedAnswers:
     excluded: Counter[str] = field(default_factory=Counter)
     groups: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    rankings: dict[str, list[Ranking]] = field(default_factory=dict)
 
     def get_question(self, name: str) -> ExportedQuestion:
         """Return the question of a name. It is created on first use.

@@ -15,11 +15,20 @@ from typing import Any
 
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
-from wisecrowd.io.tools.exported_answers import OWN_TASK, ExportedAnswers, format_label, guess_model_family, parse_id
+from wisecrowd.io.tools.exported_answers import (
+    OWN_MODEL,
+    OWN_TASK,
+    ExportedAnswers,
+    format_label,
+    guess_model_family,
+    parse_id,
+)
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 #: Types of results that answer a question about the whole task, with the key of the answer in their value.
 ANSWER_KEYS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
+#: Type of results that rank items.
+RANKER = "ranker"
 #: Reason for excluding an answer without a worker.
 DELETED = "of deleted accounts"
 #: Key of a pulled task that holds the name of its server and the creation time of its project.
@@ -99,8 +108,11 @@ def _add_task(task: _Record, number: int, export: ExportedAnswers) -> None:
     for prediction in _get_predictions(task, location, export):
         model = str(prediction.get("model_version") or "predictions")
         export.groups.setdefault(model, guess_model_family(model))
-        for name, labels in parse_results(get_objects(prediction, "result", location), export).items():
+        results = get_objects(prediction, "result", location)
+        for name, labels in parse_results(results, export).items():
             export.get_question(name).add_suggestion(task_id, model, labels, prediction.get("score"))
+        if not model.startswith(OWN_MODEL):
+            _add_rankings(results, task_id, model, export)
 
 
 def _add_annotation(annotation: _Record, task_id: str, location: str, export: ExportedAnswers) -> None:
@@ -114,6 +126,8 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
     answers = parse_results(results, export)
     if not results:  # regions are counted by their type
         export.excluded["empty"] += 1
+    if not is_deleted and annotation.get("ground_truth") is not True:
+        _add_rankings(results, task_id, worker, export)
     for name, labels in answers.items():
         question = export.get_question(name)
         if annotation.get("ground_truth") is True:
@@ -124,6 +138,26 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
         else:
             time = annotation.get("created_at") or annotation.get("updated_at")
             question.add_answer(task_id, worker, labels, time=time, seconds=annotation.get("lead_time"))
+
+
+def _add_rankings(results: list[_Record], task_id: str, worker: str, export: ExportedAnswers) -> None:
+    for result in results:
+        order = _parse_ranking(result.get("value")) if result.get("type") == RANKER else None
+        if order is not None:
+            name = parse_id(result.get("from_name"), "question", "from_name of a result")
+            export.rankings.setdefault(name, []).append((task_id, worker, tuple((item,) for item in order)))
+
+
+def _parse_ranking(value: object) -> list[str] | None:
+    """Return the items of a ranker, the best first; None for several buckets, which have no order."""
+    order = value.get(RANKER) if isinstance(value, dict) else None
+    if isinstance(order, dict):
+        lists = [items for items in order.values() if isinstance(items, list)]
+        order = order.get("rank", lists[0] if len(lists) == 1 else None)
+    if not isinstance(order, list) or len(order) < 2 or not all(isinstance(item, str | int) for item in order):
+        return None
+    items = [str(item) for item in order]
+    return items if len(set(items)) == len(items) else None
 
 
 def get_task_id(task: _Record, number: int = 0) -> str:
@@ -218,6 +252,8 @@ def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, 
     excluded: Counter[str] = Counter()
     for result in results:
         kind, value = str(result.get("type", "")), result.get("value")
+        if kind == RANKER and _parse_ranking(value) is not None:
+            continue  # a ranking is not a vote
         if kind not in ANSWER_KEYS or not isinstance(value, dict):
             excluded[kind or "results without a type"] += 1
             continue

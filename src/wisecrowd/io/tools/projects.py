@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.compressed_files import limit_unpacked
@@ -20,6 +21,7 @@ from wisecrowd.io.problems import EmptyInput, MissingColumn, prefix_errors
 from wisecrowd.io.tables.columns import find_columns
 from wisecrowd.io.tables.parquet import read_schema
 from wisecrowd.io.tables.text_files import read_head_lines, read_text
+from wisecrowd.io.tools.answer_questions import build_label_sets
 from wisecrowd.io.tools.export_files import parse_objects
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion
 from wisecrowd.io.tools.label_sets import format_label_set, parse_label_set
@@ -42,6 +44,8 @@ from wisecrowd.io.vote_table import ReadOptions
 
 __all__ = ["Project", "Question", "build_project", "format_label_set", "parse_label_set", "read_project"]
 
+#: Rules for repeated sets of a worker. Sets that differ are united if all are kept.
+_SET_RULES = {"error": "error", "first": "first", "last": "last", "distinct": "union", "keep": "union"}
 #: Kind of a worker that is not a machine.
 PERSON = "person"
 
@@ -72,6 +76,8 @@ class Question:
         Number of answers that are not votes, by reason.
     options : mapping of str to Crowd
         For a multiple-choice question, a crowd of "no" and "yes" by option.
+    label_sets : LabelSetCrowd, optional
+        For a multiple-choice question, its answers as sets of labels.
     consensus : DataFrame, optional
         Label and confidence that wisecrowd wrote into the tool before, by task. They are not votes.
     control : mapping of str to str
@@ -99,6 +105,7 @@ class Question:
     seconds: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"task": [], "worker": [], "seconds": []}))
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, Crowd] = field(default_factory=lambda: MappingProxyType({}))
+    label_sets: LabelSetCrowd | None = None
     consensus: pd.DataFrame | None = None
     control: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -331,6 +338,9 @@ def _build_question(question: ExportedQuestion, export: ExportedAnswers, duplica
         seconds=_build_value_table(question.seconds, "seconds", question, names, rows),
         excluded=MappingProxyType(count_excluded(question, export, rows)),
         options=_OptionCrowds(list_options(question), crowd) if kind == "multiple" else MappingProxyType({}),
+        label_sets=build_label_sets(question, duplicates=_SET_RULES[duplicates])
+        if kind == "multiple" and rows
+        else None,
         consensus=_build_consensus(question, kind),
         control=MappingProxyType(question.control),
     )

@@ -235,6 +235,8 @@ def describe_no_votes(export: ExportedAnswers) -> str:
         Error message.
     """
     message = "no question has answers that can be votes: expected a choice, a rating or a number"
+    if export.rankings:
+        message += f"; rankings are comparisons, which wisecrowd.read_comparisons reads: {preview(export.rankings)}"
     return f"{message}; left out {format_counts(export.excluded)}" if export.excluded else message
 
 

@@ -123,11 +123,11 @@ def _find_answers(
     source: Any, format: str | None, options: ReadOptions
 ) -> tuple[AnswerType, pa.Table, Mapping[str, str]] | None:
     """Return the type, the rows and the columns of comparisons or label sets; None for ordinary votes."""
-    if options.numeric or options.ordered or options.question is not None or options.worker is False:
+    if options.numeric or options.ordered or "=" in (options.question or "") or options.worker is False:
         return None
     requested = {"task": options.task, "worker": options.worker, "weight": options.weight}
     if isinstance(source, str | os.PathLike | VoteSource):
-        answers = find_answer_table(VoteSource.detect(source, format), columns=requested)
+        answers = find_answer_table(VoteSource.detect(source, format), columns=requested, question=options.question)
         return None if answers is None else (answers.answer_type, answers.read_table(), answers.columns)
     names = list(map(str, source.columns if isinstance(source, pd.DataFrame) else as_table(source).column_names))
     columns = find_answer_columns(names, requested, lambda name: as_table(source, [name])[name])
