@@ -75,7 +75,7 @@ class PosteriorStream:
         function : callable
             Function of a chunk, the posterior of its tasks and the shared parameters.
         *shared : object
-            Parameters.
+            Further arguments of the function, the same for every chunk.
 
         Yields
         ------
@@ -92,7 +92,7 @@ class PosteriorStream:
         function : callable
             Function of a chunk, the posterior of its tasks and the shared parameters.
         *shared : object
-            Parameters.
+            Further arguments of the function, the same for every chunk.
 
         Returns
         -------
@@ -144,7 +144,7 @@ def apply_to_posterior(
     function : callable
         Function of the chunk, its posterior and ``shared``.
     shared : tuple
-        Parameters.
+        Further arguments of the function, the same for every chunk.
 
     Returns
     -------

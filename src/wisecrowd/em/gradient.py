@@ -185,7 +185,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior q.
 
@@ -217,7 +217,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior.
 
@@ -237,7 +237,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
         prior : ndarray of shape (n_classes,)
             Class prior.
 
@@ -268,7 +268,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
         prior : ndarray of shape (n_classes,)
             Class prior.
 
@@ -301,7 +301,7 @@ class GradientModel(ABC):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
 
         Returns
         -------

@@ -204,8 +204,8 @@ def find_answer_table(
         return None
     with prefix_errors(file.path):
         names = file.format.reader.read_names(file.path)
-        found = find_answer_columns(names, columns or {}, lambda name: _read_columns(file, [name])[name])
-    return None if found is None else AnswerTable(found[0], file, found[1])
+        answer = find_answer_columns(names, columns or {}, lambda name: _read_columns(file, [name])[name])
+    return None if answer is None else AnswerTable(answer[0], file, answer[1])
 
 
 def read_comparisons(

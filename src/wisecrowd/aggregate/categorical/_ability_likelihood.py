@@ -194,7 +194,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior.
 
@@ -269,7 +269,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior.
 
@@ -293,7 +293,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior; not used.
 
@@ -309,7 +309,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
 
         Returns
         -------
@@ -339,7 +339,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior.
 
@@ -358,7 +358,7 @@ class AbilityLikelihood(GradientModel):
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters: abilities, then those of tasks.
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior.
 

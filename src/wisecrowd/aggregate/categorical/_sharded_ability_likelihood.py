@@ -71,7 +71,7 @@ class ShardedAbilityLikelihood:
         Parameters
         ----------
         point : DistributedVector
-            Parameters.
+            Values of all parameters: abilities, and those of tasks beside their chunks.
         posterior : ChunkState
             Posterior.
 
@@ -93,7 +93,7 @@ class ShardedAbilityLikelihood:
         Parameters
         ----------
         point : DistributedVector
-            Parameters.
+            Values of all parameters: abilities, and those of tasks beside their chunks.
         posterior : ChunkState
             Posterior; not used.
 
@@ -112,7 +112,7 @@ class ShardedAbilityLikelihood:
         Parameters
         ----------
         point : DistributedVector
-            Parameters.
+            Values of all parameters: abilities, and those of tasks beside their chunks.
         prior : ndarray of shape (n_classes,)
             Class prior.
 
@@ -132,7 +132,7 @@ class ShardedAbilityLikelihood:
         Parameters
         ----------
         point : DistributedVector
-            Parameters.
+            Values of all parameters: abilities, and those of tasks beside their chunks.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class ShardedAbilityLikelihood:
         Parameters
         ----------
         point : DistributedVector
-            Parameters.
+            Values of all parameters: abilities, and those of tasks beside their chunks.
         posterior : ChunkState
             Posterior.
 

@@ -125,7 +125,7 @@ class RaterFit(NamedTuple):
     variance : ndarray of shape (n_tasks,)
         Posterior variance of u given the raters.
     state : RaterState
-        Parameters.
+        Offsets, scales and noise of raters, and variances.
     trace : ndarray
         Objective of every iteration.
     converged : bool

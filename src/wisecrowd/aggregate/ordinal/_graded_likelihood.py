@@ -144,7 +144,7 @@ class GradedLikelihood:
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class GradedLikelihood:
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class GradedLikelihood:
         Parameters
         ----------
         point : ndarray
-            Parameters.
+            Values of all parameters.
         tally : ndarray of shape (n_pairs, n_nodes)
             Expected number of votes by pair and score.
 

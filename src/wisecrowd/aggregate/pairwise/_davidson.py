@@ -306,7 +306,7 @@ class DavidsonModel:
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Parameters.
+            Values of the parameters, block by block.
 
         Returns
         -------
@@ -333,7 +333,7 @@ class DavidsonModel:
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Parameters.
+            Values of the parameters, block by block.
 
         Returns
         -------
@@ -382,7 +382,7 @@ class DavidsonModel:
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Parameters.
+            Values of the parameters, block by block.
         precisions : ndarray of shape (n_parameters,)
             Prior precision of every parameter.
 
@@ -447,7 +447,7 @@ class DavidsonModel:
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Parameters.
+            Values of the parameters, block by block.
 
         Returns
         -------
@@ -502,7 +502,7 @@ class DavidsonModel:
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Parameters.
+            Values of the parameters, block by block.
         precisions : ndarray of shape (n_parameters,)
             Prior precision of every parameter.
 
@@ -525,7 +525,7 @@ class DavidsonModel:
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Parameters.
+            Values of the parameters, block by block.
         cluster : ndarray of shape (n_rows,)
             Cluster of each row, such as its worker.
         n_clusters : int

@@ -129,7 +129,7 @@ def summarize_opinions(
     names : sequence of str
         Names of the groups.
     tables : OpinionTables
-        Parameters.
+        Probabilities of labels and opinions.
 
     Returns
     -------

@@ -168,7 +168,7 @@ def infer_opinions(votes: GroupVotes, tables: OpinionTables) -> OpinionPosterior
     votes : GroupVotes
         Votes of group members.
     tables : OpinionTables
-        Parameters.
+        Probabilities of labels and opinions.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def compute_cell_log_probs(votes: GroupVotes, tables: OpinionTables) -> Array:
     votes : GroupVotes
         Votes of group members.
     tables : OpinionTables
-        Parameters.
+        Probabilities of labels and opinions.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def compute_vote_log_probs(crowd: Crowd, group: NDArray[np.int32], tables: Opini
     group : ndarray of shape (n_workers,)
         Group codes, −1 for workers without a group.
     tables : OpinionTables
-        Parameters.
+        Probabilities of labels and opinions.
 
     Returns
     -------
@@ -261,7 +261,7 @@ def compute_log_ratio(tables: OpinionTables) -> Array:
     Parameters
     ----------
     tables : OpinionTables
-        Parameters.
+        Probabilities of labels and opinions.
 
     Returns
     -------

@@ -158,7 +158,7 @@ class Panel(ConfusionEM):
         Parameters
         ----------
         **params : object
-            Parameters.
+            Values by the name of the parameter.
 
         Returns
         -------
