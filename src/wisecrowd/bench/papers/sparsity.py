@@ -244,8 +244,9 @@ def _make_benchmark(names: Sequence[str]) -> Benchmark:
             f"votes. Accuracy is the mean over {DRAWS} parts of each size, on gold tasks that have votes in the part, with ties "
             "split and exact repeats of a vote dropped. Every method has its defaults. Of a crowd with more than "
             f"{GOLD_ONLY_FROM:,} votes, only gold tasks are used.",
-            "The members and the constants of model-average were chosen while looking at these crowds; leaving out "
-            "whole crowds in that choice gives the figures on the page *How to choose*.",
+            "The members and the constants of model-average were chosen while looking at these crowds, so its figures are "
+            "slightly too good: if one of the 19 variants that were tried last is chosen without the crowd that it is measured on, "
+            "the mean accuracy falls by at most .001 at every size, and the worst case stays the same (24 crowds, three parts).",
         ),
         time_limit=1800,
     )
