@@ -11,9 +11,11 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="the extra serve is not installed")
 from wisecrowd import Crowd, DawidSkene, ModelAverage, estimate_confidence
+from wisecrowd.base import method as method_module
+from wisecrowd.errors import InputError
 from wisecrowd.service import refits
 from wisecrowd.service.database import RecordColumns
-from wisecrowd.service.events import Upsert, VoteRecord, build_source
+from wisecrowd.service.events import RegisterTasks, Upsert, VoteRecord, build_source
 from wisecrowd.service.refits import (
     build_crowd,
     build_report,
@@ -39,6 +41,19 @@ def add(store: Store, rows: list[tuple[str, str | None, str]], question: str = "
 
 def rows_of(votes: list[dict[str, str]]) -> list[tuple[str, str | None, str]]:
     return [(vote["task"], vote["worker"], vote["label"]) for vote in votes]
+
+
+def test_rare_classes_do_not_keep_a_service_from_starting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the beginning, a question may have many tasks, hardly any votes, and a vote per class."""
+    monkeypatch.setattr(method_module, "MAX_SPARSE_CELLS", 50)
+    add(store, [(f"t{n // 2}", f"w{n % 2}", f"class {n}") for n in range(24)])
+    store.apply([RegisterTasks("mood", tuple(f"later {n}" for n in range(100)))])
+    with pytest.raises(InputError, match="fewer than 5 votes per class"):
+        DawidSkene().fit(read_named_crowd(store.url, "mood")[0])
+    fit = refit_question(store.url, 0, DawidSkene())
+    assert fit is not None
+    assert fit.n_votes == 24
+    assert calibrate_question(store.url, 0, DawidSkene()) is not None
 
 
 def test_the_last_vote_of_a_worker_counts() -> None:

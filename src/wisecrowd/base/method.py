@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
@@ -9,6 +10,7 @@ import time
 import warnings
 from abc import ABC
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, overload
 
@@ -40,6 +42,7 @@ MAX_DENSE_CELLS = 2**26
 MAX_SPARSE_CELLS = 2**24
 #: Mean number of votes of a class, below which the labels are probably no classes but texts or numbers.
 MIN_VOTES_PER_CLASS = 5
+_allows_rare_classes: ContextVar[bool] = ContextVar("allows_rare_classes", default=False)
 
 #: Accepted types of a parameter by its annotation, and their description in an error message.
 _PARAMETER_TYPES: dict[str, tuple[Any, str]] = {
@@ -85,13 +88,29 @@ def check_matrices(n_matrices: int, n_classes: int, title: str) -> None:
         )
 
 
+@contextlib.contextmanager
+def allow_rare_classes() -> Iterator[None]:
+    """Fit votes of any number of rare classes, for callers that limit the number of classes themselves.
+
+    Examples
+    --------
+    >>> with allow_rare_classes():
+    ...     pass
+    """
+    token = _allows_rare_classes.set(True)
+    try:
+        yield
+    finally:
+        _allows_rare_classes.reset(token)
+
+
 def _check_class_count(votes: AnyCrowd) -> None:
     """Raise an error if most classes have hardly any votes and the tables by class would be large.
 
     A small file can make tables of tasks or pairs by classes as large as the square of its votes.
     """
     n_classes = votes.n_classes
-    if votes.n_votes >= MIN_VOTES_PER_CLASS * n_classes:
+    if votes.n_votes >= MIN_VOTES_PER_CLASS * n_classes or _allows_rare_classes.get():
         return
     n_rows = max(votes.n_tasks, len(votes.pairs))
     if n_rows * n_classes > MAX_SPARSE_CELLS:

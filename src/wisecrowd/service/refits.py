@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.default_method import DEFAULT_METHOD
+from wisecrowd.base.method import allow_rare_classes
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.live import FitConfidence, FitSnapshot
@@ -131,7 +132,8 @@ def refit_question(
     crowd, gold = _read_crowd(url, question, cache=True)
     if crowd is None:
         return None
-    with ignore_fit_warnings():
+    # The store limits the classes. A refusal here would keep a service with stored votes from starting.
+    with ignore_fit_warnings(), allow_rare_classes():
         fitted = method.clone_unfitted().fit(crowd, truth=gold or None)
         outcomes = _NO_OUTCOMES if calibration is None else calibration.outcomes
         estimate = estimate_confidence(fitted, crowd, truth=gold or None, outcomes=outcomes)
@@ -172,7 +174,7 @@ def calibrate_question(url: str, question: int, method: ConfusionEM) -> Calibrat
     if crowd is None or crowd.n_votes > MAX_CALIBRATION_VOTES:
         return None
     outcomes = _NO_OUTCOMES
-    with ignore_fit_warnings():
+    with ignore_fit_warnings(), allow_rare_classes():
         if gold:
             fitted = method.clone_unfitted().fit(crowd, truth=gold)
             outcomes = estimate_confidence(fitted, crowd, truth=gold).outcomes
