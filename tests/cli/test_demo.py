@@ -38,6 +38,7 @@ def test_the_demo(run: Any) -> None:
     result = run("demo")
     assert result.exit_code == 0, result.stderr
     shown = result.stdout
+    assert all(f"{answers} (" in shown for answers in ("Ratings", "Comparisons", "Label sets"))
     folder = Path("wisecrowd-demo")
     names = {"votes", "truth", "labels", "workers", "methods", "agreement", "completions"}
     assert {path.name for path in folder.iterdir()} == {f"{name}.csv" for name in names} | {

@@ -142,6 +142,9 @@ def _tell(demo: Demo) -> None:
     show(table(["simulated type", "workers", "recognised", "rated as"], kinds, fold="rated as"))
     show(demo.describe_verdicts())
 
+    heading("Other types of answers, on simulated crowds with known truth")
+    show_bullets([result.describe() for result in demo.other_answers])
+
 
 def _tell_declined(declined: dict[str, str]) -> None:
     """Print the methods that were skipped, grouped by reason."""

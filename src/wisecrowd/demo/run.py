@@ -14,6 +14,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.completions import Completions, run_completions
 from wisecrowd.demo.contest import Contest, run_contest
 from wisecrowd.demo.digits import make_digits_crowd
+from wisecrowd.demo.other_answers import AnswerResult, run_other_answers
 from wisecrowd.demo.verdicts import Verdict, rate_workers
 from wisecrowd.errors import UsageError
 from wisecrowd.report import Report, build
@@ -56,6 +57,8 @@ class Demo:
         Method that rates the workers.
     verdicts : list of Verdict
         Finding on every worker.
+    other_answers : list of AnswerResult
+        Results on ratings, comparisons and label sets of other simulated crowds.
     seconds : float
         Time of the whole run.
 
@@ -75,6 +78,7 @@ class Demo:
     completions: Completions
     fitted: Aggregator
     verdicts: list[Verdict]
+    other_answers: list[AnswerResult]
     seconds: float
 
     @property
@@ -157,4 +161,6 @@ def run_demo(random_state: int = 0, *, only: Collection[str] | None = None) -> D
         raise UsageError(f"the demo rates workers with {RATING_METHOD}; include it in only=")
     aggregator = cast(Aggregator, fitted)
     verdicts = rate_workers(crowd, aggregator)
-    return Demo(digits.simulation, contest, completions, aggregator, verdicts, time.perf_counter() - started)
+    other_answers = run_other_answers(random_state)
+    seconds = time.perf_counter() - started
+    return Demo(digits.simulation, contest, completions, aggregator, verdicts, other_answers, seconds)
