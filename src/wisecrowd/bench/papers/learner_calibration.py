@@ -57,8 +57,21 @@ class CalibrateLearner(LearnerEntry):
 
 
 def log_loss(class_probs: NDArray[np.float64], true_class: NDArray[Any]) -> float:
-    """Return the mean negative log-probability of the true classes, at most that of a probability of 1e-12.
+    """Return the mean negative log-probability of the true classes; probabilities below 1e-12 count as that.
 
+    Parameters
+    ----------
+    class_probs : ndarray of shape (n_tasks, n_classes)
+        Class probabilities.
+    true_class : ndarray of int of shape (n_tasks,)
+        True classes.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(log_loss(np.array([[0.5, 0.5]]), np.array([0])), 3)
     0.693
     """
