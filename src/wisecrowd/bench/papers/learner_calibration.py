@@ -87,7 +87,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     'Music: mean NLL .500, calibrated .400; mean ECE .100, calibrated .050. Calibration lowers the NLL of 1 of 1 learners ...'
     """
     sentences = []
-    for data in dict.fromkeys(row["data"] for row in rows if row.get("figures")):
+    for data in sorted({row["data"] for row in rows if row.get("figures")}):
         by_learner: dict[str, list[list[float]]] = {}
         for row in rows:
             if row["data"] == data and row.get("figures"):
