@@ -62,9 +62,9 @@ def check_writable(path: Path) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir():
-        raise UsageError(f"{path} cannot be written: {place} is a file")
+        raise UsageError(f"{path} cannot be written: {place} is a file; choose another place with -o")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be written: no permission to write into {place}")
+        raise UsageError(f"{path} cannot be written: no permission to write into {place}; choose another place with -o")
 
 
 def write_all(files: dict[Path, Writer]) -> None:

@@ -104,7 +104,7 @@ def read_queue(results: Path) -> list[str]:
     with prefix_errors(path):
         rows = [row for _, row in iter_rows(path, "\t" if path.suffix == ".tsv" else ",")]
         if not rows:
-            raise EmptyInput("the file contains no tasks")
+            raise EmptyInput("the file contains no tasks; run wisecrowd plan again")
         column = find_column(list(rows[0]), "task")
     tasks = [row[column] for row in rows]
     return _unguarded(tasks) if _is_guarded(path, _record(path)) else tasks
@@ -229,20 +229,23 @@ def _find_table(results: Path, names: tuple[str, ...]) -> Path:
     from wisecrowd.errors import InputError
 
     if not results.exists():
-        raise InputError(f"there is no file or folder {results}")
+        raise InputError(
+            f"there is no file or folder {results}; give a folder that was written with -o, or a table in it"
+        )
     if not results.is_dir():
         return results
     there = [results / name for name in names if (results / name).is_file()]
     if not there:
         command_name = "wisecrowd plan" if names is QUEUE else "wisecrowd aggregate"
         raise InputError(
-            f"there is no {' or '.join(names)} in {results}, as {command_name} -o writes it{_other(results, names)}"
+            f"there is no {' or '.join(names)} in {results}, as {command_name} -o writes it; run {command_name} first, or give "
+            f"another folder{_other(results, names)}"
         )
     facts = [path for path in there if _record(path)]
     if not facts and _run(results):
         raise InputError(
-            f"{there[0]} was left by an earlier run: {RECORD} tells of another, which did not write it"
-            f"{_other(results, names)} To use it all the same, give the file itself"
+            f"{there[0]} was left by an earlier run: according to {RECORD}, the last run did not write it; to use it all the "
+            f"same, give the file itself{_other(results, names)}"
         )
     return (facts or there)[0]
 

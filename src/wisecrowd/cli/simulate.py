@@ -152,7 +152,7 @@ def _mix(shares: dict[str, float], mix: str | None) -> dict[str, float] | None:
         return None
     rest = 1 - sum(shares.values())
     if rest < -1e-9:
-        raise UsageError(f"the shares of workers sum to {1 - rest:g}, more than one")
+        raise UsageError(f"the shares of workers sum to {1 - rest:g}, more than one; lower some of them")
     return shares | {"noisy": max(rest, 0.0)}
 
 

@@ -400,7 +400,7 @@ def _describe_group(size: int, matrix: FloatArray, class_votes: FloatArray, prio
 def _check_arguments(n_groups: int | None, max_groups: int, n_init: int, n_workers: int) -> None:
     """Raise an error for invalid arguments."""
     if n_workers == 0:
-        raise InputError("the crowd has no votes")
+        raise InputError("the crowd has no votes; give at least one")
     if n_groups is not None and not 1 <= n_groups <= n_workers:
         raise UsageError(
             f"n_groups must lie between 1 and the number of workers with votes ({n_workers:,}); got {n_groups}"

@@ -435,7 +435,7 @@ def _validate_inputs(crowd: CrowdLike, X: FeaturesLike, margin: str) -> tuple[Cr
     check_choice("margin", margin, ("pleiss", "yang"))
     votes = require_categorical_crowd(crowd, "computing margins")
     if votes.n_votes == 0:
-        raise InputError("the crowd has no votes")
+        raise InputError("the crowd has no votes; give at least one")
     if votes.n_classes < 2:
         raise InputError("margins need two or more classes, but the crowd has one; name all of them: classes=[...]")
     features = align_feature_rows(X, votes)

@@ -58,7 +58,7 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
                 f"{method_class.name} has no confusion matrices; use a method that has, such as {WORKER_MODEL} or one-coin"
             )
         if votes.n_votes == 0:
-            raise InputError("the crowd has no votes")
+            raise InputError("the crowd has no votes; give at least one")
         model = method_class().fit(votes)
     if not isinstance(model, ConfusionEM):
         raise UsageError(

@@ -131,7 +131,9 @@ def diagnose_raters(crowd: CrowdLike) -> RaterDiagnosis:
             "low,middle,high unless they are numbers). For numbers, see RaterMean().fit(crowd).workers_"
         )
     if not votes.has_workers or votes.n_votes == 0:
-        raise InputError("severities of raters need votes with worker ids, and this crowd has none")
+        raise InputError(
+            "severities of raters need votes with worker ids, and this crowd has none; add a column of workers"
+        )
     nodes, weights = make_score_grid(N_NODES)
     model = _RatingScale(votes, nodes)
     point = model.prior.mean.copy()

@@ -147,7 +147,7 @@ def read_features(
                 "ids 'task'"
             )
         if features.rows[:1].size == 0:
-            raise InputError("there are no features in it")
+            raise InputError("there are no features in it; expected a column of task ids and columns of numbers")
         _check_range(features)
         return features
 
@@ -167,7 +167,7 @@ def _check_range(features: Features) -> None:
 
 def _read_file(path: Path, task: str | None) -> Features:
     if not path.is_file():
-        raise InputError("there is no such file")
+        raise InputError("there is no such file; check its name")
     suffix = get_uncompressed_suffix(path)
     if suffix == ".npz":
         return _read_arrays(path)

@@ -91,7 +91,7 @@ def parse_kind(word: str) -> str | None:
 
 def _read_table(path: Path) -> pa.Table:
     if not path.is_file():
-        raise InputError("there is no such file")
+        raise InputError("there is no such file; check its name")
     suffix = get_uncompressed_suffix(path)
     if suffix == ".parquet":
         return read_table(path)

@@ -407,6 +407,8 @@ def _resolve_difficulty(
     if isinstance(difficulty, pd.Series):
         absent = tasks.difference(difficulty.index)
         if len(absent):
-            raise UsageError(f"no difficulty for {len(absent):,} tasks, for example {preview(absent)}")
+            raise UsageError(
+                f"no difficulty for {len(absent):,} tasks, for example {preview(absent)}; give one number per task"
+            )
         return difficulty.loc[tasks].to_numpy(dtype=np.float64)
     return spec.broadcast_fractions("difficulty", difficulty, len(tasks), "task")

@@ -310,7 +310,9 @@ def _draw_grouped_votes(
             f"votes_per_task must be positive, and at most the number of workers; got {votes_per_task} of {n_workers}"
         )
     if z.size and z.max() >= matrices.shape[1]:
-        raise UsageError(f"the truth has {z.max() + 1} classes, but the groups' matrices have {matrices.shape[1]}")
+        raise UsageError(
+            f"the truth has {z.max() + 1} classes, but the groups' matrices have {matrices.shape[1]}; make both equal"
+        )
     grouping, sizing, assigning, voting = rng.spawn(4)
     group = grouping.choice(len(share), size=n_workers, p=share).astype(np.int32)
     # Each worker votes with probability votes_per_task / n_workers; a task without votes draws one worker.

@@ -59,7 +59,7 @@ def read_arff(path: Path) -> pd.DataFrame:
         ids = [line.strip() for line in lines[n_lines + 1 :] if line.strip()]
         data_line = next((n for n, line in enumerate(lines) if line.strip().casefold() == "@data"), None)
         if data_line is None or data_line > n_lines:
-            raise InputError("there is no line @data")
+            raise InputError("there is no line @data; the rows must follow such a line")
         attributes = _parse_attributes(lines[:data_line])
         rows = _parse_rows(lines[:n_lines], data_line + 1, attributes)
         columns = {
@@ -89,7 +89,7 @@ def _parse_attributes(lines: list[str]) -> list[_Attribute]:
             raise InputError(f"line {number:,} repeats the attribute {preview([name])}; give each a name of its own")
         attributes[name] = _Attribute(name, _parse_type(kind.strip(), number))
     if not attributes:
-        raise InputError("there are no lines @attribute NAME TYPE before @data")
+        raise InputError("there are no lines @attribute NAME TYPE before @data; add one per column")
     return list(attributes.values())
 
 
@@ -147,7 +147,7 @@ def _check_value(cell: str, attribute: _Attribute, line: int) -> str:
     if cell in attribute.options or cell == _MISSING:
         return cell
     raise InputError(
-        f"line {line:,} has {preview([cell])} as {preview([attribute.name])}, which @attribute does not list"
+        f"line {line:,} has {preview([cell])} as {preview([attribute.name])}, which @attribute does not list; add or correct it"
     )
 
 

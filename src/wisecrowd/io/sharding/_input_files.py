@@ -133,7 +133,7 @@ def find_files(paths: Paths, target: Path) -> list[Path]:
             f"the votes are in {target}, where the shards are written; choose another folder for the shards"
         )
     if not files:
-        raise UsageError("no files of votes were given")
+        raise UsageError("no files of votes were given; name CSV, TSV or Parquet files, or a folder of them")
     return list(files.values())
 
 
@@ -156,7 +156,7 @@ def _expand(path: Path) -> list[Path]:
         return [path]
     names = sorted(glob.glob(str(path), recursive=True))
     if not names:
-        raise InputError(f"no file matches {path}")
+        raise InputError(f"no file matches {path}; check the pattern and the folder")
     return [file for name in names for file in (_expand(Path(name)) if Path(name).is_dir() else [Path(name)])]
 
 

@@ -204,7 +204,7 @@ def _read_table(path: Path, separator: str, types: dict[str, pa.DataType], *, ha
         if "UTF8" in str(error):
             raise encoding_error(error) from None
         if "Empty CSV" in str(error):
-            raise EmptyInput("there are no votes in it, only a header") from None
+            raise EmptyInput("there are no votes in it, only a header; expected one row per vote") from None
         if not ragged_rows:
             raise InputError(f"it cannot be read as a table separated by {separator!r}: {error}") from None
     ragged_rows.clear()

@@ -206,7 +206,7 @@ def _read_columns_from_lines(path: Path, columns: Sequence[str]) -> pa.Table:
 def _records_to_columns(records: Sequence[Any], columns: Sequence[str]) -> pa.Table:
     """Return some keys of objects as a table, with lists as JSON text."""
     if not all(isinstance(record, dict) for record in records):
-        raise InputError("every element must be an object")
+        raise InputError('every element must be an object such as {"task": "t1", "worker": "ann", "label": "cat"}')
     rows = [
         {
             name: json.dumps(value, ensure_ascii=False) if isinstance(value := record.get(name), list) else value

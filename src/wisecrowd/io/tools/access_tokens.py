@@ -104,7 +104,7 @@ def load_token(file: str | os.PathLike[str] | None = None) -> Token:
         except OSError as error:
             raise UsageError(f"the token file cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise UsageError("the token file is not text") from None
+            raise UsageError("the token file is not text; write the token alone into it") from None
     else:
         secret = os.environ.get(VARIABLE, "").strip()
     if not secret:

@@ -45,7 +45,9 @@ def read_export(path: Path) -> ExportedAnswers:
     export = ExportedAnswers()
     rows = list(iter_rows(path, ","))
     if not rows:
-        raise EmptyInput("there are no judgments in it, only a header")
+        raise EmptyInput(
+            "there are no judgments in it, only a header; export the results again when workers have answered"
+        )
     names = list(rows[0][1])
     if not {UNIT, WORKER} <= set(names):
         raise InputError(

@@ -252,7 +252,7 @@ def read_parquet_rows(path: Path) -> list[dict[str, Any]]:
     with convert_errors():
         rows: list[dict[str, Any]] = table.to_pylist()
     if not rows:
-        raise InputError("there are no rows in it")
+        raise InputError("there are no rows in it; expected one row per task or vote")
     return rows
 
 

@@ -51,7 +51,9 @@ def read_export(path: Path) -> ExportedAnswers:
     export = ExportedAnswers()
     rows = list(iter_rows(path, ",", optional_columns=_DECISION_COLUMNS))
     if not rows:
-        raise EmptyInput("there are no assignments in it, only a header")
+        raise EmptyInput(
+            "there are no assignments in it, only a header; export the results again when workers have answered"
+        )
     names = list(rows[0][1])
     if not {"HITId", "WorkerId"} <= set(names) or not any(name.startswith(ANSWER) for name in names):
         raise InputError(

@@ -41,7 +41,9 @@ def read_export(path: Path) -> ExportedAnswers:
     export = ExportedAnswers()
     rows = list(iter_rows(path, "\t"))
     if not rows:
-        raise EmptyInput("there are no assignments in it, only a header")
+        raise EmptyInput(
+            "there are no assignments in it, only a header; export the results again when workers have answered"
+        )
     names = list(rows[0][1])
     questions = [name.removeprefix(OUTPUT) for name in names if name.startswith(OUTPUT)]
     if not questions or WORKER not in names:
