@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner, Result
@@ -211,6 +212,9 @@ def test_what_names_the_rows_steps_aside_for_a_class(tmp_path: Path, monkeypatch
     assert list(rows_of(Path("diagnosis/confusion.csv"))[0]) == ["true_id", *sorted(names)]
 
 
+@pytest.mark.skipif(
+    int(pa.__version__.split(".")[0]) < 26, reason="pyarrow before 26 refuses some quoted values with a null character"
+)
 def test_completed_votes_can_be_read_again(done: Done) -> None:
     completed = wc.read(done.folder / "complete/completed.csv", classes=CLASSES)
     real = completed.select_observed().to_frame()[["task", "worker", "label"]]

@@ -23,7 +23,7 @@ TOKEN = "a-token-of-sixteen-or-more"
         (["--host", "0.0.0.0"], "unencrypted"),
         (["--method", "majority-vote"], "cannot be updated vote by vote"),
         (["--method", "dawid-skeene"], "Did you mean 'dawid-skene'?"),
-        (["--target", "95"], "must be a probability above 0, such as 0.95"),
+        (["--target", "95"], "must be a probability above 0, such as 0.9"),
         (["--token-file", "nowhere"], "cannot be read from nowhere"),
     ],
 )

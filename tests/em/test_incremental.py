@@ -14,6 +14,12 @@ from wisecrowd.errors import InputError, UsageError
 
 FAMILY = [method for method in methods("aggregate").values() if issubclass(method, ConfusionEM)]
 MADE = simulate_crowd(n_tasks=300, n_workers=15, n_classes=3, votes_per_task=5, random_state=2)
+ORDERED_CROWD = Crowd.from_frame(MADE.crowd.to_frame(), classes=MADE.crowd.classes, ordered=True)
+
+
+def crowd_for(method: type[ConfusionEM]) -> Crowd:
+    """Return votes that the method takes."""
+    return MADE.crowd if "categorical" in method.answer_types else ORDERED_CROWD
 
 
 def by_worker_and_task(crowd: Crowd, n_batches: int) -> list[Crowd]:
@@ -21,7 +27,8 @@ def by_worker_and_task(crowd: Crowd, n_batches: int) -> list[Crowd]:
     batch = np.random.default_rng(0).integers(n_batches, size=crowd.n_votes)
     batch[crowd.worker == 0] = n_batches - 1  # somebody who comes late
     batch[crowd.task < 20] = n_batches - 1
-    return [Crowd.from_frame(crowd.take(batch == n).to_frame(), classes=crowd.classes) for n in range(n_batches)]
+    frames = [crowd.take(batch == n).to_frame() for n in range(n_batches)]
+    return [Crowd.from_frame(frame, classes=crowd.classes, ordered=crowd.answer_type == "ordinal") for frame in frames]
 
 
 @pytest.mark.parametrize("method", [DawidSkene, OneCoin])
@@ -39,7 +46,7 @@ def test_partial_fits_and_convergence_equal_the_batch_fit(method: type[Confusion
 
 @pytest.mark.parametrize("method", FAMILY, ids=lambda method: method.name)
 def test_the_whole_family_takes_new_votes(method: type[ConfusionEM]) -> None:
-    first, second = by_worker_and_task(MADE.crowd, 2)
+    first, second = by_worker_and_task(crowd_for(method), 2)
     fitted = method().partial_fit(first).partial_fit(second)
     assert len(fitted.labels_) == 300
     assert np.isfinite(fitted.posterior_).all()
@@ -49,8 +56,8 @@ def test_the_whole_family_takes_new_votes(method: type[ConfusionEM]) -> None:
 
 @pytest.mark.parametrize("method", FAMILY, ids=lambda method: method.name)
 def test_predicting_the_fitted_tasks_gives_their_posterior(method: type[ConfusionEM]) -> None:
-    fitted = method().fit(MADE.crowd)
-    np.testing.assert_allclose(fitted.predict_proba(MADE.crowd), fitted.posterior_, atol=1e-6)
+    fitted = method().fit(crowd_for(method))
+    np.testing.assert_allclose(fitted.predict_proba(crowd_for(method)), fitted.posterior_, atol=1e-6)
 
 
 def test_new_tasks_profit_from_what_is_known_of_workers() -> None:

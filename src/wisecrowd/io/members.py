@@ -140,6 +140,8 @@ def _find_column(names: list[str], role: str) -> str | None:
 def _to_texts(column: pa.ChunkedArray, noun: str) -> list[str | None]:
     """Return cells as text, None if they are empty."""
     check_id_type(column.type, noun)
+    if pa.types.is_timestamp(column.type):  # the errors of Python's time zones depend on the version of pandas
+        column = column.cast(pa.string())
     values = (None if value is None else str(value).strip() for value in column.to_pylist())
     return [value or None for value in values]
 

@@ -34,6 +34,7 @@ def maximise_by_slsqp(counts: np.ndarray, mode: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # of older SciPy
 def test_rows_are_the_constrained_maximum(seed: int) -> None:
     counts = np.random.default_rng(seed).gamma(0.7, 5, (2, 5, 5)) + 0.05
     fitted = fit_unimodal_rows(counts)

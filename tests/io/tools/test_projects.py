@@ -67,10 +67,11 @@ def test_named_columns_are_those_of_a_table(export: Any) -> None:
 def test_a_question_must_be_chosen_among_several(export: Any) -> None:
     path = export("label-studio")
     with pytest.raises(
-        UsageError, match=r"several questions: 'mood', 'topics'; say which: question=\"mood\" \(--question mood\)"
+        UsageError,
+        match=r"several questions: 'mood', 'topics'; name one of them, for example question=\"mood\" \(--question mood\)",
     ):
         wc.read(path)
-    with pytest.raises(UsageError, match=r"no question 'mod'; there are 'mood', 'topics'\. Did you mean 'mood'"):
+    with pytest.raises(UsageError, match=r"no question 'mod'; the export has 'mood', 'topics'\. Did you mean 'mood'"):
         wc.read(path, question="mod")
     with pytest.raises(UsageError, match="several questions"):
         read_project(path).get_question()
