@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import wisecrowd as wc
 from wisecrowd.data.comparisons import LEFT, RIGHT, TIE, Comparisons
 from wisecrowd.errors import InputError, UsageError
 
@@ -162,3 +163,24 @@ def test_missing_values_are_refused_or_dropped() -> None:
 def test_a_notebook_shows_the_first_rows() -> None:
     assert "33% ties" not in Comparisons.from_tuples(VOTES)._repr_html_()
     assert "25% ties" in Comparisons.from_tuples(VOTES)._repr_html_()
+
+
+@pytest.mark.parametrize("workers", [True, False])
+def test_sums_over_parts_give_the_same_fit(workers: bool) -> None:
+    made = wc.simulate_comparisons(n_items=6, n_workers=5, votes_per_worker=60, random_state=4).comparisons
+    parts = [made.take(np.arange(made.n_votes) % 3 == number) for number in range(3)]
+    total = Comparisons.concat([part.sum_equal(workers=workers) for part in parts]).sum_equal()
+    assert total.n_votes < made.n_votes
+    assert total.vote_weight.sum() == pytest.approx(made.n_votes)
+    assert total.has_workers == workers
+    method = wc.JudgeAwareBradleyTerry(interval="none") if workers else wc.BradleyTerry(interval="none")
+    whole, summed = method.fit(made).score_, method.clone_unfitted().fit(total).score_
+    assert summed == pytest.approx(whole, abs=1e-5)
+
+
+def test_sums_keep_tasks_apart() -> None:
+    frame = {"worker": ["x"] * 4, "left": ["a"] * 4, "right": ["b"] * 4, "label": ["a"] * 4, "task": [1, 1, 2, 2]}
+    comparisons = Comparisons.from_frame(frame, task="task", duplicates="keep")
+    assert comparisons.sum_equal().vote_weight.tolist() == [2, 2]
+    assert comparisons.sum_equal(tasks=False).vote_weight.tolist() == [4]
+    assert comparisons.sum_equal(tasks=False).tasks is None

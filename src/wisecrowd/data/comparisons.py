@@ -538,6 +538,47 @@ class Comparisons:
         is_heldout = draw_heldout(self.n_votes, fraction, random_state)
         return self.take(~is_heldout), self.take(is_heldout)
 
+    def sum_equal(self, *, workers: bool = True, tasks: bool = True) -> Comparisons:
+        """Sum equal comparisons into one row whose weight is their total weight.
+
+        Fits depend on these sums only, so comparisons that do not fit in memory can be read in parts: sum each part, and
+        concatenate the sums. Without workers and tasks there are at most three rows per ordered pair of items.
+
+        Parameters
+        ----------
+        workers, tasks : bool, default=True
+            Keep the comparisons of different workers, or on different tasks, apart. Otherwise the sums have no worker ids, or no
+            tasks.
+
+        Returns
+        -------
+        Comparisons
+
+        Examples
+        --------
+        >>> part = Comparisons.from_tuples([("ann", "a", "b", "a"), ("bob", "a", "b", "a"), ("cy", "a", "b", "b")])
+        >>> total = Comparisons.concat([part.sum_equal(workers=False), part.sum_equal(workers=False)]).sum_equal()
+        >>> total.n_votes, total.vote_weight.tolist()
+        (2, [4.0, 2.0])
+        """
+        worker, task = self.worker if workers else None, self.task if tasks else None
+        columns = [column for column in (self.outcome, self.right, self.left, worker, task) if column is not None]
+        order = np.lexsort(columns)
+        is_new = np.logical_or.reduce([np.diff(column[order], prepend=-1) != 0 for column in columns])
+        rows = order[is_new]
+        weight = np.bincount(np.cumsum(is_new) - 1, self.vote_weight[order], len(rows))
+        return Comparisons(
+            self.left[rows],
+            self.right[rows],
+            self.outcome[rows],
+            items=self.items,
+            worker=None if worker is None else worker[rows],
+            workers=None if worker is None else self.workers,
+            task=None if task is None else task[rows],
+            tasks=None if task is None else self.tasks,
+            weight=weight,
+        )
+
     # ------------------------------------------------------------------ output
 
     def to_frame(self) -> pd.DataFrame:
