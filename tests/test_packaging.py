@@ -325,6 +325,7 @@ def test_every_missing_extra_can_be_installed() -> None:
     assert sorted(named - set(PROJECT["optional-dependencies"])) == []
 
 
+@pytest.mark.slow
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     # The paths are assembled from parts, because this file is checked too.
     slash = "/"

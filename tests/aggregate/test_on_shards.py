@@ -100,6 +100,7 @@ def same(found: Any, wanted: Any) -> None:
         pd.testing.assert_frame_equal(found.tasks_, wanted.tasks_, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @each_vote
 def test_votes_are_the_same_in_shards(method: Aggregator, shards: Shards) -> None:
     for seed in range(2):
@@ -127,6 +128,7 @@ def test_a_task_can_be_a_shard(method: Aggregator, shards: Shards) -> None:
     same(fit(method, sharded, max_iter=2, truth=gold_of(crowd)), fit(method, crowd, max_iter=2, truth=gold_of(crowd)))
 
 
+@pytest.mark.slow
 def test_a_whole_fit_ends_where_it_does_in_memory(shards: Shards) -> None:
     crowd = simulate_crowd(200, 20, 3, votes_per_task=5, random_state=0, difficulty="beta").crowd
     wanted = Rasch().fit(crowd)

@@ -60,6 +60,7 @@ def interrupted(method: Any, votes: Any, every: int, truth: Any = None) -> tuple
     raise AssertionError("it never came to an end")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("always_due")
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.NotConverged")
 @pytest.mark.parametrize("sharded", [False, True])
@@ -222,6 +223,7 @@ ARRAYS = hnp.arrays(
 )
 
 
+@pytest.mark.slow
 @given(arrays=st.dictionaries(st.text(), ARRAYS, max_size=4))
 def test_what_is_read_is_what_was_written(arrays: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     checkpoint = Checkpoint(tmp_path_factory.mktemp("fits") / "fit.npz", {"seed": 0})

@@ -24,6 +24,7 @@ def make_parts(shift_scale: float) -> list[GoldPart]:
     return parts
 
 
+@pytest.mark.slow
 def test_coefficients_and_spread_are_recovered() -> None:
     prior = fit_prior(make_parts(0.6))
     assert prior.evidence == pytest.approx(0.6, abs=0.2)
@@ -56,6 +57,7 @@ def test_large_crowds_are_limited_to_gold_tasks(monkeypatch: pytest.MonkeyPatch)
     assert part.truth.tolist() == [1, 0]
 
 
+@pytest.mark.slow
 def test_classes_that_differ_widen_the_class_scale() -> None:
     parts = make_parts(0.2)
     rng = np.random.default_rng(1)

@@ -46,6 +46,7 @@ def test_fresh_runs_everything_again(odd: ModuleType, tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "20 0\n20 0\n"
 
 
+@pytest.mark.slow
 def test_leaving_the_loop_keeps_what_came(odd: ModuleType, tmp_path: Path) -> None:
     answers = session(odd, tmp_path, only=["one"]).run(jobs=1)
     next(answers)

@@ -40,6 +40,7 @@ def test_the_list(run: Any) -> None:
     assert {"zheng2017", "truth-inference-at-scale", "crowdkit", "all-aggregators", "synthetic-sparsity"} <= set(names)
 
 
+@pytest.mark.slow
 def test_run_keeps_and_shows(run: Any, table: Path, tmp_path: Path) -> None:
     result = run("bench", "run", table, "-o", tmp_path / "kept", "-j", 1)
     assert result.exit_code == 0, result.stderr
@@ -55,6 +56,7 @@ def test_run_keeps_and_shows(run: Any, table: Path, tmp_path: Path) -> None:
     assert page.stdout == (tmp_path / "kept" / "two-on-one.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_small_version_has_results_of_its_own(run: Any, table: Path, tmp_path: Path) -> None:
     small = "\n\ndef quick():\n    return Benchmark(title='One', entries={'none': UnavailableMethod('a')}, data=benchmark().data)\n"
     table.write_text(TABLE + small)

@@ -220,6 +220,7 @@ def test_exit_codes_and_plain_output_in_a_pipe(tmp_path: Path, votes: Path) -> N
     assert program("aggregate", votes.name, "--bogus", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_ids_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("task,worker,label\nt1,ann,猫\n", encoding="utf-8")
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}

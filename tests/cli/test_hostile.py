@@ -117,6 +117,7 @@ def test_lines_fit(done: Done, name: str) -> None:
     assert max(map(len, done.results[name].stderr.splitlines()), default=0) < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["aggregate", "diagnose", "plan", "compare"])
 def test_a_record_on_a_terminal_is_json_that_can_be_seen(done: Done, name: str) -> None:
     words = COMMANDS[name]

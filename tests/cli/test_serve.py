@@ -94,6 +94,7 @@ def test_a_new_token_is_printed_even_if_quiet(
     assert seen["token"] in result.stderr
 
 
+@pytest.mark.slow
 def test_earlier_votes_are_loaded_once(
     served: Callable[..., tuple[Any, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

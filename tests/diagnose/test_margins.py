@@ -140,6 +140,7 @@ def test_the_slope_is_that_of_the_loss(hidden: int) -> None:
         )  # Adam's first mean is a tenth of the slope
 
 
+@pytest.mark.slow
 def test_tasks_that_all_take_for_something_else_are_found() -> None:
     """Thirty tasks of 600 look like one class, and good workers say another: no vote shows it."""
     rng, truth, X = clouds()
@@ -191,6 +192,7 @@ def test_hidden_units_see_what_a_plane_cannot() -> None:
     assert deep > 0.9
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_and_nothing_else_is_touched() -> None:
     _, truth, X = clouds(200)
     made = simulate_crowd(truth=truth, n_classes=3, n_workers=10)

@@ -31,6 +31,7 @@ def right_of(made: PanelSimulation) -> pd.Series:
     return (votes["label"] == votes["task"].map(made.truth)).groupby(votes["worker"]).mean()
 
 
+@pytest.mark.slow
 def test_workers_are_judged_by_those_outside_their_group(made: PanelSimulation, panel: Panel) -> None:
     found = wc.diagnose_crowd(made.crowd, model=panel)
     table = found.workers
@@ -73,6 +74,7 @@ def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel
     assert (same <= others).all()
 
 
+@pytest.mark.slow
 def test_members_are_no_copies_of_each_other_but_others_are(made: PanelSimulation) -> None:
     votes = made.crowd.to_frame()
     cheat = votes.query("worker == 'person2'").assign(worker="person3")

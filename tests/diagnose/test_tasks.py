@@ -90,6 +90,7 @@ def test_bad_input() -> None:
         TaskDiagnosis(Crowd.from_triples([(1, 1, "x")]).drop_workers())
 
 
+@pytest.mark.slow
 def test_with_features_tasks_have_margins() -> None:
     made = simulate_crowd(n_tasks=120, workers=["noisy(0.8)"] * 8, n_classes=2, votes_per_task=3)
     X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)

@@ -80,6 +80,7 @@ def test_the_expected_accuracy_is_the_mean_confidence() -> None:
     assert 0 <= estimate.low < estimate.accuracy < estimate.high <= 1
 
 
+@pytest.mark.slow
 def test_intervals_cover_crowds_of_the_prior() -> None:
     rng = np.random.default_rng(3)
     covered = []

@@ -31,6 +31,7 @@ def test_ninety_per_cent_worker_intervals_cover_about_ninety_per_cent(method: ty
     assert 0.85 <= np.concatenate(covered).mean() <= 0.95
 
 
+@pytest.mark.slow
 def test_prevalence_intervals_cover() -> None:
     covered = []
     for seed in range(20):

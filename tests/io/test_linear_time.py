@@ -127,6 +127,7 @@ def test_columns_of_features_are_compared_a_few_times() -> None:
     assert CountedName.n_comparisons < 20 * n
 
 
+@pytest.mark.slow
 def test_fifty_thousand_columns(tmp_path: Path) -> None:
     path = tmp_path / "X.csv"
     n = 50_000

@@ -33,6 +33,7 @@ def test_code_that_needs_numba_at_run_time_is_told_from_code_that_does_not() -> 
     assert compiled._external_calls(binding.parse_assembly(text), "kernel") == {"somewhere_else"}
 
 
+@pytest.mark.slow
 @needs_numba
 @pytest.mark.parametrize(("kernel", "dtype", "n_classes"), [("count", "float32", 0), ("expect", "float64", 2)])
 def test_code_is_self_contained(kernel: str, dtype: str, n_classes: int) -> None:

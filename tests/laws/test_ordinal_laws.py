@@ -31,7 +31,9 @@ def crowds(crowd_of: Callable[..., Crowd]) -> dict[str, Crowd]:
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", ORDINAL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "ordinal-dawid-skene" else [pytest.mark.slow]) for name in ORDINAL]
+)
 def test_every_method_obeys_every_law(
     name: str, law: str, obeys: Callable[..., None], crowds: dict[str, Crowd]
 ) -> None:

@@ -25,6 +25,7 @@ def test_labelme_in_both_settings(data_folder: Path, monkeypatch: pytest.MonkeyP
     assert ENTRIES["CMM"](unknown, 0)[TEST] == pytest.approx(found[0], abs=0.005)
 
 
+@pytest.mark.slow
 def test_the_mixture_wins_where_workers_are_many_and_loses_nothing() -> None:
     few, many = (GaussianGroups(number).load(0) for number in (100, 10_000))
     mixture, single = MenaLearner("cmm", network=False), ENTRIES["Raykar"]

@@ -90,6 +90,7 @@ def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
 # ---------------------------------------------------------------------- what a plan keeps to
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(1, 150), st.integers(1, 4), st.one_of(st.none(), st.integers(1, 9)), st.floats(0.5, 1.0))
 def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, target: float) -> None:
@@ -203,6 +204,7 @@ def bought(made: Simulation, crowd: Crowd, asks: Iterable[tuple[Any, Any]], seed
     return Crowd.from_frame(frame, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes)
 
 
+@pytest.mark.slow
 def test_votes_bought_by_plan_are_worth_more_than_votes_at_random() -> None:
     """Two rounds of 150 votes on 300 tasks, four crowds."""
     ahead = []

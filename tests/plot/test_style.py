@@ -179,6 +179,7 @@ def test_figures_in_cells_are_legible(theme: str) -> None:
 HOSTILE = ["$x$", "$\\frac{", "a$b", "_hidden", "", " ", "x" * 500, "a\nb", "\x00", "%d {x} \\n", "<b>&amp;"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_text_of_the_data_is_shown_and_not_obeyed(name: str, drawn: Any) -> None:
     matrix = pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], index=[name, "other"], columns=[name, "other"])

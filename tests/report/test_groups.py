@@ -23,6 +23,7 @@ def page(simulated: Any, page_of: Any) -> Any:
     return page_of(report.build(simulated.crowd, compare=False).html)
 
 
+@pytest.mark.slow
 def test_each_group_has_a_description(simulated: Any, page: Any) -> None:
     groups = wc.diagnose_crowd(simulated.crowd).groups
     assert len(groups.size) >= 2

@@ -48,6 +48,7 @@ def hostile() -> report.Report:
     return build({text: text for text in HOSTILE})
 
 
+@pytest.mark.slow
 def test_names_change_nothing_but_names(hostile: report.Report, page_of: Any) -> None:
     page, other = page_of(hostile.html), page_of(build(HARMLESS).html)
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in other.tags]
@@ -87,6 +88,7 @@ def test_no_control_characters_remain(hostile: report.Report) -> None:
     assert ">49<" not in hostile.html
 
 
+@pytest.mark.slow
 def test_long_names_are_shortened(hostile: report.Report) -> None:
     assert LONG[:MAX_TEXT_CHARS] not in hostile.html
     endless = {text: f"{(text * 10_000 or ' ' * 10_000)[:9_996]}{place:04d}" for place, text in enumerate(HOSTILE)}

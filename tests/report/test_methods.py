@@ -25,6 +25,7 @@ def test_methods_equal_the_comparison(page: Any, simulated: Any, truth: pd.Serie
     assert f"wisecrowd aggregate … -m {observed.best}" in page.section_text("next")
 
 
+@pytest.mark.slow
 def test_methods_are_compared_on_a_sample(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd.report import methods as _methods
 

@@ -20,6 +20,7 @@ NAN = re.compile(r"\bnan\b")
 # ---------------------------------------------------------------------- large crowds
 
 
+@pytest.mark.slow
 def test_large_crowd_is_shown_in_part(page_of: Any) -> None:
     """Check size and captions of the page of a crowd that exceeds every limit of a page."""
     rng = np.random.default_rng(0)

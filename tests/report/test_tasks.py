@@ -38,6 +38,7 @@ def test_tasks_equal_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series,
     assert kinds == observed["kind"].value_counts().to_dict()
 
 
+@pytest.mark.slow
 def test_features_add_the_fit_of_tasks(page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_tasks, "MAX_TASKS", 30)
     simulated = wc.simulate_crowd(n_tasks=120, workers=["expert"] * 6, n_classes=2, votes_per_task=3, random_state=1)

@@ -62,6 +62,7 @@ def test_matrix_of_a_worker_equals_a_recount(page: Any, votes: pd.DataFrame, sim
         assert np.array(card["matrix"]).reshape(4, 4) == pytest.approx(100 * matrix, abs=0.501)
 
 
+@pytest.mark.slow
 def test_caption_counts_flagged_workers(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_workers, "MAX_WORKERS", 2)
     page = page_of(report.build(simulated.crowd, compare=False).html)

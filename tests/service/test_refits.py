@@ -167,6 +167,7 @@ def test_names_and_gold_of_a_question(store: Store, database: str) -> None:
     assert gold == {"t2": "y"}
 
 
+@pytest.mark.slow
 def test_a_report_is_a_page_on_the_question(store: Store, database: str, votes: Any) -> None:
     pytest.importorskip("jinja2", reason="the extra report is not installed")
     add(store, rows_of(votes[:40]))

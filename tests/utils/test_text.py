@@ -45,6 +45,7 @@ def test_nouns_have_a_singular_and_a_plural(n: int, noun: str, text: str) -> Non
     assert count_noun(n, noun) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "escaped"),
     [

@@ -50,6 +50,7 @@ def test_it_is_the_plain_iteration_on_the_dense_cube() -> None:
     np.testing.assert_allclose(fitted.trace_, bounds[:4], atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("votes", [{}, {"smoothing": 0.0, "diagonal": 0.0}])
 def test_the_bound_never_falls(accelerate: bool, votes: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:

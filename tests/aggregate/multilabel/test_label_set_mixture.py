@@ -36,6 +36,7 @@ def test_dependent_labels_gain_two_points_of_macro_f1() -> None:
     assert min(gains) > 0
 
 
+@pytest.mark.slow
 def test_independent_labels_lose_nothing() -> None:
     made = simulate(1, 0)
     truth = made.truth.to_numpy()

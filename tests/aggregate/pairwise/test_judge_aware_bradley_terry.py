@@ -26,6 +26,7 @@ def test_simulated_judges_are_recovered() -> None:
     assert spearmanr(fitted.score_, made.scores).statistic > 0.95
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_scores() -> None:
     """Over 15 simulated arenas of unlike judges, 90 % intervals cover 85 to 95 % of the scores."""
     hits = []

@@ -114,6 +114,7 @@ def test_any_files_make_the_crowd_of_their_rows(tmp_path: Path, files: list[Path
 ids = st.one_of(st.sampled_from(HOSTILE), st.sampled_from("abc"), st.text(st.characters(codec="utf-8"), max_size=20))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     votes=st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=30),

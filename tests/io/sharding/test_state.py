@@ -89,6 +89,7 @@ def stopped_at(place: int, files: list[Path], folder: Path, **options: Any) -> b
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("duplicates", ["error", "last"])
 def test_interrupted_anywhere_it_goes_on(tmp_path: Path, files: list[Path], rows: list[Row], duplicates: str) -> None:
     if duplicates != "error":  # some pairs are only of votes that do not stay
@@ -137,6 +138,7 @@ def test_killed_it_goes_on(tmp_path: Path, files: list[Path]) -> None:
         assert contents(tmp_path / f"{left}") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", [False, True])
 def test_stopped_while_a_file_gets_its_name(
     tmp_path: Path, files: list[Path], rows: list[Row], repeats: bool, monkeypatch: pytest.MonkeyPatch
@@ -247,6 +249,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
     made = wc.simulate_crowd(20_000, 50, 4, votes_per_task=5, random_state=0).crowd
     votes = tmp_path / "votes.parquet"

@@ -239,6 +239,7 @@ def mutated(value: Any, rng: random.Random) -> Any:
     return rng.choice(JUNK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["LABEL_STUDIO", "LABEL_STUDIO_MIN", "ARGILLA", "PRODIGY", "HUGGING_FACE", "HUGGING_FACE_COLUMNS"]
 )
