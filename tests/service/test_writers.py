@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,14 @@ class Server:
         """End all connections of services, as a restart or an administrator does."""
         engine = connect(self.url)
         with engine.connect() as connection:
-            connection.execute(
-                sql.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-            )
+            others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            connection.execute(sql.text(f"SELECT pg_terminate_backend(pid) {others}"))
+            # They end, and release their locks, some time after the request.
+            end = time.monotonic() + 30
+            while connection.scalar(sql.text(f"SELECT count(*) {others}")):
+                connection.commit()  # a transaction sees the same activity all the time
+                assert time.monotonic() < end
+                time.sleep(0.01)
         engine.dispose()
 
 
@@ -158,21 +164,35 @@ def test_lock_is_taken_again_after_a_lost_connection(server: Server, url: str) -
 
 
 def test_service_that_lost_its_lock_does_not_write(server: Server, url: str) -> None:
-    first = Store(url)
-    first.apply([put(0)])
-    server.end_connections()
-    with pytest.raises(DatabaseDisconnected):
-        first.apply([put(1)])
-    second = Store(url, wait_seconds=0)
-    with pytest.raises(InputError, match="another wisecrowd serve writes"):
-        first.ensure_connected()
-    second.apply([Upsert("id:9", (VoteRecord("other", "t9", "w9", "bad"),))])
-    second.close()
-    with pytest.raises(InputError, match="has written to"):
-        first.ensure_connected()
-    with pytest.raises(DatabaseDisconnected):
-        first.apply([put(1)])
-    first.close()
+    with contextlib.closing(Store(url)) as first:
+        first.apply([put(0)])
+        server.end_connections()
+        with pytest.raises(DatabaseDisconnected):
+            first.apply([put(1)])
+        with contextlib.closing(Store(url, wait_seconds=0)) as second:
+            with pytest.raises(InputError, match="another wisecrowd serve writes"):
+                first.ensure_connected()
+            second.apply([Upsert("id:9", (VoteRecord("other", "t9", "w9", "bad"),))])
+        with pytest.raises(InputError, match="has written to"):
+            first.ensure_connected()
+        with pytest.raises(DatabaseDisconnected):
+            first.apply([put(1)])
+
+
+def test_connection_that_the_server_ends_counts_as_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver may report the reason before it sees that the connection is closed."""
+    psycopg = pytest.importorskip("psycopg")
+    with contextlib.closing(Store(url)) as store:
+
+        def fail(*_: Any) -> None:
+            raise sql.exc.OperationalError("INSERT", {}, psycopg.errors.AdminShutdown("terminating connection"))
+
+        with monkeypatch.context() as context:
+            context.setattr(Store, "_raise_sequence", fail)
+            with pytest.raises(DatabaseDisconnected, match="terminating connection"):
+                store.apply([put(0)])
+        store.ensure_connected()
+        assert store.apply([put(0)]).outcomes == ["new"]
 
 
 def test_foreign_transaction_is_noticed(url: str) -> None:

@@ -33,6 +33,10 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 OnWait: TypeAlias = Callable[[str], None]
 
 
+#: SQLSTATE of connections that the server ends: administrator, crash, starting, database dropped, idle.
+_SHUTDOWN_STATES = ("57P01", "57P02", "57P03", "57P04", "57P05")
+
+
 class DatabaseDisconnected(WisecrowdError):
     """The connection to the database is lost; whether the last transaction was stored is unknown.
 
@@ -194,7 +198,7 @@ class PostgresWriter:
             with connection.begin():
                 yield connection
         except sql.exc.DBAPIError as error:
-            if not error.connection_invalidated:
+            if not (error.connection_invalidated or _is_shutdown(error)):
                 raise
             self.close()
             raise DatabaseDisconnected(str(error.orig).splitlines()[0]) from error
@@ -205,6 +209,11 @@ class PostgresWriter:
             self._connection.invalidate()  # a pooled connection would keep the lock
             self._connection.close()
             self._connection = None
+
+
+def _is_shutdown(error: sql.exc.DBAPIError) -> bool:
+    """Return whether the server ended the connection; the driver may not have seen the end of it yet."""
+    return str(getattr(error.orig, "sqlstate", None) or "").startswith(_SHUTDOWN_STATES)
 
 
 def create_writer(
