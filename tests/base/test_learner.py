@@ -99,7 +99,7 @@ class TestPrediction:
             (X.assign(w=1.0), "this table has also 'w'"),
             (np.ones((2, 3)), r"rows of 2 features, as in training; got an array of shape \(2, 3\)"),
             (np.ones(2), "rows of 2 features"),
-            (np.array([[0, 1], [np.nan, 1]]), "the features of 1 rows are not finite, for example row 1"),
+            (np.array([[0, 1], [np.nan, 1]]), "the features of 1 row are not finite, for example row 1"),
         ],
     )
     def test_other_features_are_refused(self, learner: Threshold, features: Any, message: str) -> None:

@@ -83,7 +83,7 @@ def test_bad_features(features: object, message: str) -> None:
 def test_features_that_no_method_can_use_are_refused(value: float, message: str) -> None:
     features = np.ones((6, 2))
     features[2, 1] = value
-    with pytest.raises(InputError, match=f"features of 1 tasks are {message}"):
+    with pytest.raises(InputError, match=f"features of 1 task are {message}"):
         align_features(features, CROWD)
     features[2, 1] = 1e100
     assert align_features(features, CROWD).max() == 1e100

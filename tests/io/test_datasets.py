@@ -109,7 +109,7 @@ def test_repr() -> None:
 
 def test_repeats_are_dropped_with_a_warning(tmp_path: Path) -> None:
     write_dataset(tmp_path / "d", REPEATED)
-    with pytest.warns(DataWarning, match="d: 1 votes repeat .* say duplicates='distinct'"):
+    with pytest.warns(DataWarning, match="d: dropped 1 vote in which .* say duplicates='distinct'"):
         dataset = wc.load_dataset(tmp_path / "d")
     assert dataset.crowd.label.tolist() == [0, 1]
 

@@ -195,7 +195,7 @@ def test_features(tmp_path: Path) -> None:
     (tmp_path / "X.csv").write_text("task,x\n007,1\n7,2\n1e5,3\n100000,4\n")
     assert read_features(tmp_path / "X.csv").tasks.tolist() == ["007", "7", "1e5", "100000"]
     crowd = wc.Crowd.from_triples([(LARGE[0], "ann", "cat")])
-    with pytest.raises(InputError, match="no features for 1 tasks"):
+    with pytest.raises(InputError, match="no features for 1 task"):
         wc.io.features.Features(pd.Index([float(LARGE[1])]), rows[:1]).align(crowd)
 
 

@@ -76,7 +76,7 @@ def test_images_meet_their_tasks() -> None:
     assert not crowd.has_task_order
     with pytest.raises(InputError, match="cannot be a table"):
         _ = read_features("X.npz").table
-    with pytest.raises(InputError, match="no features for 1 tasks, for example 't9'"):
+    with pytest.raises(InputError, match="no features for 1 task, for example 't9'"):
         read_features("X.npz").align(Crowd.from_triples([("t9", "ann", "cat")]))
 
 

@@ -37,12 +37,12 @@ def spoilt(value: Any) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (spoilt(np.nan), "features of 1 tasks are not finite, for example 't03'; impute them first"),
-        (spoilt(None), "features of 1 tasks are not finite, for example 't03'"),
+        (spoilt(np.nan), "features of 1 task are not finite, for example 't03'; impute them first"),
+        (spoilt(None), "features of 1 task are not finite, for example 't03'"),
         (X.assign(weight=np.inf), "features of 30 tasks are not finite"),
         (X.astype("Float64").where(X["size"] > 0), "not finite"),
         (spoilt("heavy"), "features must be numbers: could not convert string to float: 'heavy'; encode text"),
-        (X.iloc[:29], "no features for 1 tasks, for example 't29'"),
+        (X.iloc[:29], "no features for 1 task, for example 't29'"),
         (pd.concat([X, X.iloc[:1]]), "features repeat the tasks 't00'"),
         (X.to_numpy()[:29], "expected one row of features for each of 30 tasks; got 29 rows"),
         (SIGN, r"expected a row of features per task; got an array of shape \(30,\)"),

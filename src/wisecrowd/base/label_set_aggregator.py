@@ -188,6 +188,7 @@ class LabelSetAggregator(Aggregator):
         Returns
         -------
         float
+            In nats per label set; lower is better.
 
         Raises
         ------

@@ -105,6 +105,7 @@ def get_laws(method: AnyMethod | type[AnyMethod]) -> dict[str, Law]:
     Returns
     -------
     dict of str to callable
+        Functions that check a law, by its name.
 
     Examples
     --------

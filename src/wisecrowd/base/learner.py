@@ -30,6 +30,7 @@ from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import DataWarning, InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.utils.slices import slice_rows
+from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -336,8 +337,8 @@ class Learner(Method):
         if problem is not None:
             is_bad, adjective, advice = problem
             raise InputError(
-                f"the features of {is_bad.sum():,} rows are {adjective}, for example row {preview(np.flatnonzero(is_bad))}; "
-                f"{advice}"
+                f"the features of {count_noun(int(is_bad.sum()), 'row')} are {adjective}, for example row "
+                f"{preview(np.flatnonzero(is_bad))}; {advice}"
             )
         return rows
 

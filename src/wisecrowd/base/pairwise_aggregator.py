@@ -270,6 +270,7 @@ class PairwiseAggregator(Aggregator):
         Returns
         -------
         float
+            In nats per comparison; lower is better.
         """
         votes = as_comparisons(comparisons, workers=False)
         return float(-(votes.vote_weight @ self.heldout_log_probs(votes)) / votes.vote_weight.sum())

@@ -322,6 +322,7 @@ def judge_lines(summary: Mapping[str, Any], fitted: Any) -> list[tuple[str, str]
     Returns
     -------
     list of tuple
+        Title and text of each line.
     """
     facts = []
     if takes_members(fitted) and not _has_parameters(fitted):

@@ -210,7 +210,7 @@ def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
         else f"about {count_noun(result.n_more, 'more check')} for {points}"
     )
     return [
-        ("Checked", f"{count_noun(result.n_checked, 'task')}, {result.n_right:,} labels right"),
+        ("Checked", f"{count_noun(result.n_checked, 'task')}, {count_noun(result.n_right, 'label')} right"),
         ("Accuracy", str(result.accuracy)),
         ("Checks alone", str(result.checks_alone)),
         ("Further", more),

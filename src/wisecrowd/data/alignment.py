@@ -14,6 +14,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import AnyCrowd, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import InputError, preview
+from wisecrowd.utils.text import count_noun
 
 #: Largest absolute value of a feature. Squares of larger ones, and sums of them, are no longer finite.
 MAX_FEATURE = 1e100
@@ -147,7 +148,8 @@ def align_features(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float64]:
     if problem is not None:
         is_invalid, adjective, advice = problem
         raise InputError(
-            f"features of {is_invalid.sum():,} tasks are {adjective}, for example {preview(crowd.tasks[is_invalid])}; {advice}"
+            f"features of {count_noun(int(is_invalid.sum()), 'task')} are {adjective}, for example "
+            f"{preview(crowd.tasks[is_invalid])}; {advice}"
         )
     return rows
 
@@ -245,8 +247,8 @@ def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
         is_absent = position < 0
         if is_absent.any():
             raise InputError(
-                f"no features for {is_absent.sum():,} tasks, for example {preview(crowd.tasks[is_absent])}; the features "
-                f"are of {preview(features.index)}. If the ids are a column, make them the index: X.set_index('task'). If "
+                f"no features for {count_noun(int(is_absent.sum()), 'task')}, for example {preview(crowd.tasks[is_absent])}; the "
+                f"features are of {preview(features.index)}. If the ids are a column, make them the index: X.set_index('task'). If "
                 "scikit-learn split X, it split by position: put X in the crowd's order first, X.loc[crowd.tasks]"
             )
         return features.iloc[position]

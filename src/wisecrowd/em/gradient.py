@@ -306,6 +306,7 @@ class GradientModel(ABC):
         Returns
         -------
         dict of ndarray
+            Arrays by name; `point_from_state` reads them.
         """
         return {"point": point}
 

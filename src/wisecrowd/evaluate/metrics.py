@@ -52,6 +52,7 @@ def accuracy(truth: TruthLike, prediction: PredictionLike) -> float:
     Returns
     -------
     float
+        Between 0 and 1. A task whose best classes tie counts in part: 1/2 if the truth is one of two.
 
     Examples
     --------
@@ -158,6 +159,7 @@ def f1(
     Returns
     -------
     float
+        Between 0 and 1; 1 is best.
 
     Examples
     --------
@@ -192,6 +194,7 @@ def log_loss(truth: TruthLike, prediction: PredictionLike, *, clip: float = 1e-6
     Returns
     -------
     float
+        0 or more; 0 is best.
 
     Examples
     --------
@@ -248,6 +251,7 @@ def calibration_error(
     Returns
     -------
     float
+        Between 0 and 1; 0 if labels are right as often as their confidence says.
 
     Examples
     --------
@@ -279,6 +283,7 @@ def auc(truth: TruthLike, prediction: PredictionLike, *, positive: object = None
     Returns
     -------
     float
+        0.5 for a random order of tasks, 1 if all tasks of the class come before all others.
 
     Examples
     --------
@@ -317,6 +322,7 @@ def mae(truth: TruthLike, prediction: PredictionLike) -> float:
     Returns
     -------
     float
+        Error in the unit of the numbers; 0 is best.
 
     Examples
     --------
@@ -339,6 +345,7 @@ def rmse(truth: TruthLike, prediction: PredictionLike) -> float:
     Returns
     -------
     float
+        Error in the unit of the numbers; 0 is best. Large errors count more than in `mae`.
 
     Examples
     --------

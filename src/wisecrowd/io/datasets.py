@@ -136,7 +136,7 @@ def _load(source: VoteSource, duplicates: Duplicates | None) -> Dataset:
         n_dropped = votes.table.num_rows - crowd.n_votes
         if n_dropped and rule is None:
             warnings.warn(
-                f"{path.name}: {n_dropped:,} votes repeat the same worker's same answer to the same task and were dropped; "
+                f"{path.name}: dropped {count_noun(n_dropped, 'vote')} in which a worker repeats the same answer to a task; "
                 "say duplicates='distinct' if that is right, or 'keep' to count them all",
                 DataWarning,
                 stacklevel=3,

@@ -91,10 +91,10 @@ class Features:
         ([1.0, 2.0], True)
         """
         positions = self.tasks.get_indexer(match_id_type(crowd.tasks, self.tasks))
-        if (positions < 0).any():
+        if n_absent := int((positions < 0).sum()):
             raise InputError(
-                f"no features for {np.sum(positions < 0):,} tasks, for example {preview(crowd.tasks[positions < 0])}; the "
-                f"features are of {preview(self.tasks)}"
+                f"no features for {count_noun(n_absent, 'task')}, for example {preview(crowd.tasks[positions < 0])}; the "
+                f"features are of {preview(self.tasks)}. Compare the ids in both files"
             )
         if self.rows.ndim == 2:
             return self.table, crowd

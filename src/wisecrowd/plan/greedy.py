@@ -173,6 +173,7 @@ class OutcomeDistribution(NamedTuple):
         Returns
         -------
         float
+            Difference of two probabilities, 0 or more.
         """
         confidence_after = (self.posterior[:, :, None] * matrix).max(axis=1).sum(axis=1)
         return float(np.maximum(confidence_after - self.posterior.max(axis=1), 0) @ self.weight)

@@ -166,8 +166,8 @@ class ReportSummary:
         if correct is None:
             return f"{expected}. Without gold labels the interval is wide: errors that all workers share cannot be seen in votes."
         n_correct, n_gold = correct
-        share = format_percent(n_correct / n_gold)
-        return f"{expected}. On {count_noun(n_gold, 'gold task')}, {n_correct:,} labels are right ({share})."
+        share, verb = format_percent(n_correct / n_gold), "is" if n_correct == 1 else "are"
+        return f"{expected}. On {count_noun(n_gold, 'gold task')}, {count_noun(n_correct, 'label')} {verb} right ({share})."
 
     def _describe_kinds(self) -> str:
         figures = self._figures

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.map import map_workers
 from wisecrowd.report.workers import ShownWorkers
-from wisecrowd.utils.text import format_number, format_percent
+from wisecrowd.utils.text import count_noun, format_number, format_percent
 
 #: Size of the picture and of its margin, in pixels.
 WIDTH, HEIGHT, MARGIN = 720, 440, 40
@@ -69,7 +69,7 @@ def build_map(diagnosis: Diagnosis, shown: ShownWorkers, rows: list[dict[str, An
 
 def _describe_point(row: dict[str, Any]) -> str:
     flags = f", {', '.join(row['flags'])}" if row["flags"] else ""
-    return f"{row['name']}: {int(row['n_votes']):,} votes, accuracy {format_number(row['accuracy'])}{flags}"
+    return f"{row['name']}: {count_noun(int(row['n_votes']), 'vote')}, accuracy {format_number(row['accuracy'])}{flags}"
 
 
 def _scale_to_picture(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

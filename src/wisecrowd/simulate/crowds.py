@@ -408,7 +408,7 @@ def _resolve_difficulty(
         absent = tasks.difference(difficulty.index)
         if len(absent):
             raise UsageError(
-                f"no difficulty for {len(absent):,} tasks, for example {preview(absent)}; give one number per task"
+                f"no difficulty for {count_noun(len(absent), 'task')}, for example {preview(absent)}; give one number per task"
             )
         return difficulty.loc[tasks].to_numpy(dtype=np.float64)
     return spec.broadcast_fractions("difficulty", difficulty, len(tasks), "task")

@@ -149,7 +149,7 @@ def test_features_that_make_no_sense(clustered: Any) -> None:
     crowd, X, _ = clustered(20)
     with pytest.raises(UsageError, match=r"MNLDP uses the features of tasks.*fit\(crowd, X\)"):
         MNLDP().fit(crowd)
-    with pytest.raises(InputError, match="no features for 1 tasks"):
+    with pytest.raises(InputError, match="no features for 1 task"):
         MNLDP().fit(crowd, X.iloc[1:])
     with pytest.raises(InputError, match="not finite"):
         MNLDP().fit(crowd, X * np.nan)

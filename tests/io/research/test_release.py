@@ -108,7 +108,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no worker ids"):
         write_release(wc.Crowd.from_counts([[1, 2]]), path, key=KEY)
     lacking = pd.DataFrame(np.ones((1, 2)), index=["t1"], columns=["cat", "dog"])
-    with pytest.raises(InputError, match="2 tasks have no probabilities: 't2', 't3'"):
+    with pytest.raises(InputError, match="no probabilities for 2 tasks: 't2', 't3'; give a row"):
         write_release(CROWD, path, key=KEY, posterior=lacking)
     assert list(tmp_path.iterdir()) == []
 

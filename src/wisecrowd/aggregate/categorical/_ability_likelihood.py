@@ -98,7 +98,7 @@ class AbilitySpec:
 
         Returns
         -------
-        tuple of GaussianPrior
+        abilities, task_parameters : GaussianPrior
         """
         return _repeat_prior([self.ability_prior], n_workers), _repeat_prior(self.task_priors, n_tasks)
 
@@ -299,7 +299,7 @@ class AbilityLikelihood(GradientModel):
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n_parameters,)
         """
         return self.prior.add_curvature(self.vote_curvature(point))
 
@@ -313,7 +313,7 @@ class AbilityLikelihood(GradientModel):
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n_parameters,)
         """
         return self._compute_fisher_information(point, MIN_VOTE_CURVATURE)
 
@@ -345,7 +345,7 @@ class AbilityLikelihood(GradientModel):
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n_parameters,)
         """
         return self.prior.standard_error(self.observed_information(point, posterior))
 
@@ -364,7 +364,7 @@ class AbilityLikelihood(GradientModel):
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n_parameters,)
         """
         line, ability, slope, _, _, sigma = self._view(point)
         gain = self.weight * self._compute_skill_share(

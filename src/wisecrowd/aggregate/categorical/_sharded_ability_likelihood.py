@@ -137,6 +137,7 @@ class ShardedAbilityLikelihood:
         Returns
         -------
         dict of ndarray
+            Arrays by name; `point_from_state` reads them.
         """
         chunks = list(self.engine.map(read_retained, point.chunk_values))
         ends = np.cumsum([len(chunk) for chunk in chunks])

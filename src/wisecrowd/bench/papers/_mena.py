@@ -258,7 +258,7 @@ def compute_true_confusion(crowd: Crowd, truth: Any) -> tuple[NDArray[np.float64
 
     Returns
     -------
-    tuple
+    confusion, crowd_confusion : ndarray
 
     Examples
     --------

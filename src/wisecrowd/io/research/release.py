@@ -23,6 +23,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.tools.label_sets import parse_label_set
 from wisecrowd.utils.files import atomic_path
+from wisecrowd.utils.text import count_noun
 
 __all__ = ["load_release_key", "make_pseudonyms", "write_release"]
 
@@ -197,7 +198,9 @@ def _build_soft_labels(crowd: Crowd, posterior: pd.DataFrame | None) -> pa.Struc
         shares = posterior.reindex(_match_ids(posterior.index, crowd.tasks)).to_numpy(dtype=np.float64)
         if np.isnan(shares).any():
             missing = crowd.tasks[np.isnan(shares).any(axis=1)]
-            raise InputError(f"{len(missing):,} tasks have no probabilities: {preview(missing)}")
+            raise InputError(
+                f"no probabilities for {count_noun(len(missing), 'task')}: {preview(missing)}; give a row for every task"
+            )
     return pa.StructArray.from_arrays([pa.array(shares[:, code]) for code in range(len(names))], names=names)
 
 
