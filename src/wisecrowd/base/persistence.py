@@ -5,7 +5,7 @@ table, such as a trained classifier, has a method ``arrays()``, and the method r
 method is saved in a subfolder. ``method.json`` has the SHA-256 of all other files.
 
 A folder appears, and is replaced, in one step. Loading checks the digests, and then types, shapes and ranges of all
-fitted attributes: whoever changes a file can also compute digests.
+fitted attributes, because somebody who changes a file can also compute its digest.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _find_foreign_files(target: Path) -> list[str]:
 def _read_unchanged(source: Path, read: Callable[[Path], Result]) -> Result:
     """Return what a function reads from a folder; if another process replaces the folder meanwhile, read again.
 
-    Whoever replaces a folder removes the old one, so that a reader may find some of its files, or files of both folders.
+    A process that replaces a folder removes the old one, so that a reader may find some of its files, or files of both folders.
     """
     for attempt in range(MAX_ATTEMPTS):
         folder, identity = _find_folder(source)

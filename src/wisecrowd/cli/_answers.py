@@ -98,10 +98,11 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
     """
     from wisecrowd.errors import UsageError
 
-    given = [name for name, value in options.items() if value is not None and value is not False]
-    if given:
+    unusable = [name for name, value in options.items() if value is not None and value is not False]
+    if unusable:
+        verb = "applies" if len(unusable) == 1 else "apply"
         raise UsageError(
-            f"{answers.source.path} holds {answers.description}; leave out {', '.join(given)}, which applies to votes on classes"
+            f"{answers.source.path} holds {answers.description}; leave out {', '.join(unusable)}, which {verb} to votes on classes"
         )
 
 

@@ -72,12 +72,14 @@ def run_other_answers(random_state: int = 0) -> list[AnswerResult]:
 
 
 def _rate(random_state: int) -> AnswerResult:
-    made = simulate_ratings(n_tasks=200, n_workers=30, votes_per_task=3, severity_sd=1.0, random_state=random_state)
-    graded = GradedResponse().fit(made.crowd)
-    frame = made.crowd.to_frame()
+    simulation = simulate_ratings(
+        n_tasks=200, n_workers=30, votes_per_task=3, severity_sd=1.0, random_state=random_state
+    )
+    graded = GradedResponse().fit(simulation.crowd)
+    frame = simulation.crowd.to_frame()
     numbers = Crowd.from_frame(frame.assign(label=frame["label"].astype(float)), numeric=True)
     means = Mean().fit(numbers).labels_
-    truth = made.scores
+    truth = simulation.scores
     return AnswerResult(
         "Ratings (200 tasks, 3 of 30 raters each)",
         "rank correlation with the true scores",
@@ -89,7 +91,7 @@ def _rate(random_state: int) -> AnswerResult:
 
 
 def _compare(random_state: int) -> AnswerResult:
-    made = simulate_comparisons(
+    simulation = simulate_comparisons(
         n_items=20,
         n_workers=15,
         votes_per_worker=30,
@@ -97,22 +99,22 @@ def _compare(random_state: int) -> AnswerResult:
         discrimination_spread=1.0,
         random_state=random_state,
     )
-    aware, simple = JudgeAwareBradleyTerry().fit(made.comparisons), WinRate().fit(made.comparisons)
+    aware, simple = JudgeAwareBradleyTerry().fit(simulation.comparisons), WinRate().fit(simulation.comparisons)
     return AnswerResult(
         "Comparisons (20 items, 15 judges who lean to a side)",
         "rank correlation with the true scores",
         aware.name,
         simple.name,
-        *(float(fitted.scores_["score"].corr(made.scores, method="spearman")) for fitted in (aware, simple)),
+        *(float(fitted.scores_["score"].corr(simulation.scores, method="spearman")) for fitted in (aware, simple)),
     )
 
 
 def _label(random_state: int) -> AnswerResult:
-    made = simulate_label_sets(n_tasks=200, n_groups=4, random_state=random_state)
-    truth = made.truth.to_numpy(dtype=bool)
+    simulation = simulate_label_sets(n_tasks=200, n_groups=4, random_state=random_state)
+    truth = simulation.truth.to_numpy(dtype=bool)
     scores = []
     for method in (LabelSetMixture(n_groups=4), BinaryRelevance(model="majority", threshold="half")):
-        fitted = method.fit(made.crowd)
+        fitted = method.fit(simulation.crowd)
         chosen = fitted.label_probs_ >= fitted.threshold_
         hits = (chosen & truth).sum(axis=0)
         scores.append(float(np.mean(2 * hits / np.maximum(chosen.sum(axis=0) + truth.sum(axis=0), 1))))

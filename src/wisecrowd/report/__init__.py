@@ -239,8 +239,8 @@ def _build_answers(
     from wisecrowd.report.page import load_templates, render_report
     from wisecrowd.utils.text import shorten
 
-    if given := [name for name, value in unused.items() if value is not None]:
-        raise UsageError(f"the report on comparisons and label sets takes no {', '.join(given)}; leave them out")
+    if unusable := [name for name, value in unused.items() if value is not None]:
+        raise UsageError(f"the report on comparisons and label sets takes no {', '.join(unusable)}; leave this out")
     load_templates()  # a missing extra should be reported before the work starts
     if isinstance(votes, Comparisons):
         content = build_comparison_content(votes, model=model, compare=compare, command=command)
