@@ -69,7 +69,7 @@ class Chunk(NamedTuple):
     compiled: bool | None = None
 
     def blocks(self, votes: int = VOTES_PER_BLOCK) -> Iterator[Chunk]:
-        """Yield parts of the chunk whose temporary arrays fit in the cache; a crowd in memory, the only chunk, is not split.
+        """Yield parts of the chunk whose temporary arrays fit in the cache; the only chunk of a crowd is yielded whole.
 
         Parameters
         ----------
