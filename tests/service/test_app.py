@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.fuzz import service as fuzz
 
 import wisecrowd as wc
 from wisecrowd.service.coordinator import ServiceBusy
@@ -349,3 +350,11 @@ def test_votes_with_too_many_classes_are_refused(service: Any, caplog: pytest.Lo
     assert service.ask("POST", "/truth", json={"task": "t0", "label": "another"}).status_code == 422
     assert service.post("/votes", {**votes[3], "label": "text 0"})["new"] == 1
     assert caplog.records == []
+
+
+def test_unknown_paths_with_any_query_are_refused(service: Any) -> None:
+    for path in (b"/votes/", b"/health/", b"/nothing", b""):
+        for query in (b"", b"question=\xab"):
+            call = fuzz.Call("GET", path, query)
+            assert fuzz.ask(service.app, call)[0] == 401
+            assert fuzz.ask(service.app, fuzz._authorize(call))[0] == 404

@@ -105,6 +105,7 @@ def create_app(coordinator: Coordinator, token: str, *, max_bytes: int = MAX_BOD
     """
     app = FastAPI(
         title="wisecrowd", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
+        redirect_slashes=False,  # a redirect would tell strangers which paths exist
         lifespan=_make_lifespan(coordinator),
         description="Receives votes; returns inferred labels, worker quality and the tasks to ask about next.",
         responses=_ERRORS,
@@ -149,7 +150,7 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
     async def handle_unknown_path(request: Request, _: Exception) -> Response:
         """Answer requests to unknown paths; without the token, they do not differ from existing ones."""
         if tokens_match(read_bearer_token(request), token):
-            return JSONResponse({"detail": f"there is no path {request.url.path}; see /openapi.json"}, 404)
+            return JSONResponse({"detail": f"there is no path {request.scope['path']}; see /openapi.json"}, 404)
         return JSONResponse({"detail": "a token is missing or wrong"}, 401, headers={"WWW-Authenticate": "Bearer"})
 
     app.add_exception_handler(RequestValidationError, handle_invalid)
