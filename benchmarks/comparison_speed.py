@@ -21,13 +21,20 @@ import wisecrowd as wc
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 N_ITEMS, N_WORKERS = 200, 1_000
-#: Comparisons up to which a peer runs; it would take hours on more.
-LIMITS = {"evalica": 10_000_000, "crowd-kit": 1_000_000, "crowd-kit noisy": 10_000}
+#: Comparisons up to which a slow method runs.
+LIMITS = {
+    "evalica": 10_000_000,
+    "crowd-kit": 1_000_000,
+    "crowd-kit noisy": 10_000,
+    "crowd-bradley-terry": 100_000,
+    "judge-aware-bradley-terry": 100_000,
+}
 METHODS = {
     "bradley-terry": wc.BradleyTerry(ridge=1e-6, interval="none"),
     "crowd-bradley-terry": wc.CrowdBradleyTerry(),
     "judge-aware-bradley-terry": wc.JudgeAwareBradleyTerry(interval="none"),
 }
+PEER_NAMES = ("evalica", "crowd-kit", "crowd-kit noisy")
 PEERS = Path(__file__).parent / "programs" / "comparison_peers.py"
 
 
@@ -52,30 +59,36 @@ def run_peer(python: str, name: str, path: Path) -> tuple[float, pd.Series]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", required=True, help="Python of an environment with evalica and crowd-kit.")
-    parser.add_argument("--largest", type=int, default=SIZES[-1], help="Largest number of comparisons.")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="Numbers of comparisons.")
     arguments = parser.parse_args()
     rows = []
-    for n_votes in (size for size in SIZES if size <= arguments.largest):
+
+    def add(n_votes: int, name: str, seconds: float, correlation: float) -> None:
+        rows.append((n_votes, name, seconds, correlation))
+        print(f"{n_votes:>10,}  {name:<26}  {seconds:8.3f} s", flush=True)
+
+    for n_votes in arguments.sizes:
         frame = simulate(n_votes)
         begin = time.process_time()
         comparisons = wc.Comparisons.from_frame(frame, duplicates="keep", swapped="keep")
-        rows.append((n_votes, "reading a table", time.process_time() - begin, np.nan))
+        add(n_votes, "reading a table", time.process_time() - begin, np.nan)
         ours = None
         for name, method in METHODS.items():
+            if n_votes > LIMITS.get(name, n_votes):
+                continue
             begin = time.process_time()
             fitted = method.clone_unfitted().fit(comparisons)
             seconds = time.process_time() - begin
             ours = fitted.scores_["score"] if ours is None else ours
-            rows.append((n_votes, name, seconds, fitted.scores_["score"].corr(ours, method="spearman")))
+            add(n_votes, name, seconds, fitted.scores_["score"].corr(ours, method="spearman"))
         del comparisons
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "comparisons.parquet"
             frame.to_parquet(path)
             del frame
-            for name in (name for name, limit in LIMITS.items() if n_votes <= limit):
+            for name in (name for name in PEER_NAMES if n_votes <= LIMITS[name]):
                 seconds, scores = run_peer(arguments.peers, name, path)
-                rows.append((n_votes, name, seconds, scores.corr(ours, method="spearman")))
-        print(pd.DataFrame(rows[-7:]).to_string(index=False, header=False), flush=True)
+                add(n_votes, name, seconds, scores.corr(ours, method="spearman"))
     table = pd.DataFrame(rows, columns=["comparisons", "method", "processor seconds", "rank correlation"])
     print(f"\n{N_ITEMS} items, {N_WORKERS:,} workers; rank correlation with bradley-terry\n")
     print(table.round(4).to_string(index=False))
