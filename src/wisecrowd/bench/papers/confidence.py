@@ -269,8 +269,8 @@ def _make_benchmark(names: Sequence[str]) -> Benchmark:
             "of them; crowds with the same tasks or workers are one family (weather, ZenCrowd, TREC, CIFAR). *Gap* is |mean "
             "confidence − accuracy| on the tasks with gold, *ECE* the expected calibration error with 15 bins of equal width. With "
             f"gold tasks, the figures are means over {N_SAMPLES} random samples; the gap is then |expected accuracy − accuracy| "
-            "of all labels, and ECE that of the other tasks. No figure of a crowd was used to choose anything for it; the two "
-            "features of the score were chosen on these crowds.",
+            "of all labels, and ECE that of the other tasks. The coefficients never use the crowd that they are measured on; the "
+            "two features of the score and the share of Neyman allocation in audits (.9) were chosen on these crowds.",
         ),
         time_limit=1800,
     )
