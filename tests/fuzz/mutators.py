@@ -824,7 +824,8 @@ def write_zip(entries: dict[str, bytes]) -> bytes:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in entries.items():
             info = zipfile.ZipInfo("x", date_time=(1980, 1, 1, 0, 0, 0))
-            info.filename = name  # the constructor would replace unusual characters
+            # The constructor would replace unusual characters; half a character cannot be written.
+            info.filename = name.encode(errors="replace").decode()
             archive.writestr(info, content, zipfile.ZIP_DEFLATED)
     return file.getvalue()
 

@@ -113,7 +113,7 @@ def _label(random_state: int) -> AnswerResult:
     simulation = simulate_label_sets(n_tasks=200, n_groups=4, random_state=random_state)
     truth = simulation.truth.to_numpy(dtype=bool)
     scores = []
-    for method in (LabelSetMixture(n_groups=4), BinaryRelevance(model="majority", threshold="half")):
+    for method in (LabelSetMixture(), BinaryRelevance(model="majority")):
         fitted = method.fit(simulation.crowd)
         chosen = fitted.label_probs_ >= fitted.threshold_
         hits = (chosen & truth).sum(axis=0)
