@@ -146,6 +146,14 @@ def test_a_gold_file_may_name_its_columns_as_the_votes_do(run: Any, votes: Path,
     assert json.loads(result.stdout)["summary"]["score"]["n_tasks"] == 12
 
 
+def test_a_gold_file_may_have_columns_of_any_name(run: Any, votes: Path, gold: Path) -> None:
+    gold.write_text(gold.read_text(encoding="utf-8").replace("task,truth", "nr,expert_says"), encoding="utf-8")
+    columns = ("--gold-task", "nr", "--gold-label", "expert_says")
+    record = json.loads(run("aggregate", votes, "-m", "majority-vote", "--gold", gold, *columns, "--json").stdout)
+    assert record["command"]["gold_label"] == "expert_says"
+    assert run("aggregate", votes, *columns).exit_code == 2, "there is no table with these columns"
+
+
 def test_columns_by_other_names(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("photo,who,said\n1,ann,cat\n1,bob,cat\n", encoding="utf-8")

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.cli._reading import Reading, read_truth
-from wisecrowd.errors import InputError
+from wisecrowd.cli._reading import GoldReading, read_truth
+from wisecrowd.errors import InputError, UsageError
 
 CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-READING = Reading(task="image_id")
+READING = GoldReading(task="image_id")
 
 
 def test_the_task_column_may_be_called_as_that_of_the_votes_or_not(tmp_path: Path) -> None:
@@ -31,3 +31,24 @@ def test_the_true_error_shows(tmp_path: Path, content: str, message: str) -> Non
     (tmp_path / "gold.csv").write_text(content)
     with pytest.raises(InputError, match=message):
         read_truth(tmp_path / "gold.csv", READING, CROWD)
+
+
+def test_gold_columns_are_named_apart_from_those_of_the_votes(tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("nr,expert_says,label\nt1,cat,dog\n")
+    reading = GoldReading(task="image_id", gold_task="nr", gold_label="expert_says")
+    assert read_truth(tmp_path / "gold.csv", reading, CROWD).to_dict() == {"t1": "cat"}
+
+
+def test_the_error_about_gold_advises_options_that_name_columns_of_gold(tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("nr,expert_says\nt1,cat\n")
+    with pytest.raises(InputError, match=r"\(--gold-task NAME --gold-label NAME\)"):
+        read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
+    (tmp_path / "gold.csv").write_text("task,gold,expert\nt1,cat,cat\n")
+    with pytest.raises(InputError, match=r"say which: truth=\"gold\" \(--gold-label gold\)"):
+        read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
+
+
+def test_gold_columns_without_gold_are_refused() -> None:
+    GoldReading(gold_task="nr").check_gold_columns(None, Path("gold.csv"))
+    with pytest.raises(UsageError, match="no such table is given"):
+        GoldReading(gold_task="nr").check_gold_columns(None, None)

@@ -45,14 +45,15 @@ def parse_output_path(text: str | Path) -> Path:
 Quiet = Annotated[bool, flag("--quiet", "-q", help="Print nothing but errors and warnings.")]
 
 
-def with_options(group: type[Any]) -> Callable[[F], F]:
-    """Add the fields of a dataclass to a command as options; the command receives them as one argument named like the class.
+def with_options(group: type[Any], name: str | None = None) -> Callable[[F], F]:
+    """Add the fields of a dataclass to a command as options; the command receives them as one argument.
 
-    ``@with_options(Reading)`` on ``def check(votes, *, reading: Reading)`` makes every field of ``Reading`` an option.
+    ``@with_options(Reading)`` on ``def check(votes, *, reading: Reading)`` makes every field of ``Reading`` an option. The
+    argument is named like the class unless ``name`` is given.
     """
 
     def decorate(command: F) -> F:
-        argument = group.__name__.lower()
+        argument = name or group.__name__.lower()
         own = inspect.signature(command, eval_str=True)
         kinds = get_type_hints(group, include_extras=True)
         options = [

@@ -171,6 +171,28 @@ class Reading:
             logger.removeFilter(is_wanted)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GoldReading(Reading):
+    """Options for commands that read a table of truth beside the votes."""
+
+    gold_task: Annotated[
+        str | None, _column("gold-task", "Column of the task ids in the table of known truth (gold).")
+    ] = None
+    gold_label: Annotated[
+        str | None, _column("gold-label", "Column of the labels in the table of known truth (gold).")
+    ] = None
+
+    def check_gold_columns(self, *tables: Path | None) -> None:
+        """Raise an error if columns of a table of truth are named but no such table is given."""
+        if (self.gold_task or self.gold_label) and all(table is None for table in tables):
+            from wisecrowd.errors import UsageError
+
+            raise UsageError(
+                "--gold-task and --gold-label name columns of a table of known truth, but no such table is given; add it, or "
+                "leave them out. --task and --label name columns of the votes"
+            )
+
+
 def resolve_path(path: Path) -> Path:
     """Return the path, or the folder of the dataset with this name; a folder of shards is an error."""
     from wisecrowd.cli._shards import are_shards
@@ -196,15 +218,15 @@ def resolve_path(path: Path) -> Path:
     return Path(str(where))
 
 
-def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.Series:
-    """Read the truth in a file or dataset folder; its task column may have the name given by ``--task``.
+def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None) -> pd.Series:
+    """Read the truth in a file or dataset folder; its task column may have the name given by ``--gold-task`` or ``--task``.
 
     Parameters
     ----------
     path : Path
         File or dataset folder.
-    reading : Reading
-        Options by which the votes were read.
+    reading : GoldReading
+        Options by which the votes were read, and the columns of the truth.
     crowd : Crowd, optional
         Votes.
 
@@ -218,10 +240,11 @@ def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.S
     source, numeric = VoteSource.detect(resolve_path(path)), crowd is not None and crowd.is_numeric
     if reading.question is not None and source.format.is_tool:
         return source.read_truth(numeric=numeric, question=reading.question)
-    if reading.task is not None:
+    task, truth = reading.gold_task, reading.gold_label
+    if task is None and reading.task is not None:
         try:
-            return source.read_truth(task=reading.task, numeric=numeric)
+            return source.read_truth(task=reading.task, truth=truth, numeric=numeric)
         except MissingColumn as error:
             if "task" not in error.roles:
                 raise
-    return source.read_truth(numeric=numeric)
+    return source.read_truth(task=task, truth=truth, numeric=numeric)

@@ -14,7 +14,7 @@ from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
 from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 from wisecrowd.cli._shards import aggregate_shards, are_shards
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def aggregate(
     votes: Votes,
     *,
@@ -56,7 +56,7 @@ def aggregate(
     no_verify: Annotated[bool, flag("--no-verify", help="Do not compare shards with their SHA-256 digests.")] = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Infer the true label of every task and the accuracy of every worker.
 
@@ -120,6 +120,7 @@ def aggregate(
     from wisecrowd.cli._summary import describe_crowd, describe_order, summary_lines
     from wisecrowd.errors import UsageError
 
+    reading.check_gold_columns(truth, score)
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
     other_answers = (
         None
@@ -223,7 +224,7 @@ def _engine(name: str, address: str | None) -> str:
 
 
 def _aggregate_shards(
-    votes: Path, unfitted: Aggregator, truth: Path | None, score: Path | None, reading: Reading, **options: Any
+    votes: Path, unfitted: Aggregator, truth: Path | None, score: Path | None, reading: GoldReading, **options: Any
 ) -> None:
     """Aggregate a crowd in shards."""
     from wisecrowd.cli._reading import read_truth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ CHECKS, IMPORT, CLASSES = "checks.csv", "checks.json", "classes.csv"
 SHOWN = 10
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def audit(
     votes: Votes,
     *,
@@ -53,7 +54,7 @@ def audit(
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Estimate the accuracy of labels from a few that you check by hand.
 
@@ -83,6 +84,7 @@ def audit(
     from wisecrowd.evaluate.audit import draw_audit_sample, evaluate_audit
     from wisecrowd.evaluate.confidence import estimate_confidence
 
+    reading.check_gold_columns(truth, checked)
     if size is None and checked is None:
         raise UsageError("say what to do: --size N draws tasks to check, --checked FILE evaluates checked tasks")
     fitting.check_output_options(output, spreadsheet=spreadsheet)
@@ -94,14 +96,16 @@ def audit(
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         gold = None if truth is None else read_truth(truth, reading, crowd)
-        checks = None if checked is None else _drop_unchecked(read_truth(checked, reading, crowd), checked)
+        # With gold, the names of columns are those of the gold; the table of checks is usually the one that was drawn here.
+        check_reading = reading if truth is None else replace(reading, gold_task=None, gold_label=None)
+        checks = None if checked is None else _drop_unchecked(read_truth(checked, check_reading, crowd), checked)
     if crowd.is_numeric:
         raise InputError(f"{votes} has numbers as labels, which are not right or wrong; audit needs classes")
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, truth=gold)
         result = None
         if checks is not None and checked is not None:
-            weight = _read_weights(checked, checks, crowd.tasks)
+            weight = _read_weights(checked, check_reading.gold_task, checks, crowd.tasks)
             result = evaluate_audit(fitted, crowd, checks, truth=gold, weight=weight, half_width=within)
             estimate = result.estimate
         else:
@@ -145,7 +149,7 @@ def _drop_unchecked(checks: pd.Series, path: Path) -> pd.Series:
     return checks[is_filled]
 
 
-def _read_weights(path: Path, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
+def _read_weights(path: Path, task: str | None, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
     """Return the weights of the checks by task of the crowd, or None if the file has no column ``weight``."""
     from wisecrowd import io
     from wisecrowd.data.vocabulary import match_id_type
@@ -154,7 +158,7 @@ def _read_weights(path: Path, checks: pd.Series, tasks: pd.Index) -> pd.Series |
     if path.suffix not in (".csv", ".tsv", ".parquet"):
         return None
     try:
-        weight = io.read_truth(path, truth="weight", numeric=True)
+        weight = io.read_truth(path, task=task, truth="weight", numeric=True)
     except MissingColumn:
         return None
     weight = weight[weight.index.isin(checks.index)]

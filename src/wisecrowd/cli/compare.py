@@ -12,7 +12,7 @@ from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
 SHOWN = 5
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def compare(
     votes: Votes,
     *,
@@ -57,7 +57,7 @@ def compare(
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Compare methods without ground truth, by held-out votes.
 
@@ -88,6 +88,7 @@ def compare(
     from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.evaluate.model_selection import compare_methods
 
+    reading.check_gold_columns(truth)
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     other_answers = answers.find_answers(votes, reading, method or [])
     if other_answers is not None:
@@ -136,7 +137,7 @@ def _compare_answers(
     method: list[str] | None,
     folds: int,
     seed: int,
-    reading: Reading,
+    reading: GoldReading,
     *,
     output: Path | None,
     spreadsheet: bool,

@@ -12,7 +12,7 @@ from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import show_progress, warn
 from wisecrowd.cli._options import Quiet, flag, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     from wisecrowd.base.completer import Completer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT, DEFAULT_WITH_FEATURES = "ds-fill", "mmlc-fill"
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def complete(
     votes: Votes,
     *,
@@ -59,7 +59,7 @@ def complete(
     jobs: fitting.Jobs = 1,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Predict the votes of workers on tasks that they did not label.
 
@@ -91,6 +91,7 @@ def complete(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
 
+    reading.check_gold_columns(score)
     fitting.check_output_options(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
     name = method or (DEFAULT if features is None else DEFAULT_WITH_FEATURES)
     completer: Completer = fitting.make_method("complete", name, parameter or [], jobs)
@@ -159,7 +160,7 @@ def _features_line(feature_table: Features | None, crowd: Crowd) -> list[tuple[s
     return [] if feature_table is None else [("Features", feature_files.describe_features(feature_table, crowd))]
 
 
-def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> list[str]:
+def _reading_again(fitted: Completer, crowd: Crowd, reading: GoldReading) -> list[str]:
     """Return the options for reading the completed votes."""
     from wisecrowd.evaluate.completion import count_cells
 

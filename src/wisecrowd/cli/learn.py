@@ -12,7 +12,7 @@ from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PREDICTION_CALIBRATION = 0.2
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def learn(
     votes: Votes,
     *,
@@ -54,7 +54,7 @@ def learn(
     jobs: fitting.Jobs = 1,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Train a classifier on votes and features, infer the label of every task, and predict labels of new tasks.
 
@@ -87,6 +87,7 @@ def learn(
     from wisecrowd.cli._summary import describe_crowd, summary_lines
     from wisecrowd.utils.progress import is_main_process
 
+    reading.check_gold_columns(truth, score)
     fitting.check_output_options(output, proba=proba, spreadsheet=spreadsheet)
     unfitted: Learner = fitting.make_method("learn", method, parameter or [], jobs)
     if predict is not None and not any(text.partition("=")[0].strip() == "calibration" for text in parameter or []):

@@ -14,13 +14,13 @@ from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
 from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     from wisecrowd.report import Report
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def report(
     ctx: typer.Context,
     votes: Votes,
@@ -66,7 +66,7 @@ def report(
     ] = True,
     force: Annotated[bool, flag("--force", help="Overwrite a file that is not a report.")] = False,
     quiet: Quiet = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Write an HTML report on workers, tasks, methods and next steps.
 
@@ -100,6 +100,7 @@ def report(
     from wisecrowd.report.images import read_images
     from wisecrowd.report.texts import read_texts
 
+    reading.check_gold_columns(truth)
     inputs = [path for path in (votes, features, members, truth, texts, images) if path is not None]
     _check(output, inputs, force=force)
     keep_freed_memory()

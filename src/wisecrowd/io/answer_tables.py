@@ -14,7 +14,7 @@ from wisecrowd.data.comparisons import Comparisons, RepeatedComparisons, Swapped
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import MissingColumn, prefix_errors
-from wisecrowd.io.tables.columns import role_names, simplify_name
+from wisecrowd.io.tables.columns import role_names, simplify_name, specific_names
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 
 if TYPE_CHECKING:
@@ -336,14 +336,14 @@ def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str])
     columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
     if any(name is None for name in columns.values()):
         return None
-    optional = {"worker": tuple(role_names("worker")), "task": _PROMPT, "weight": ("weight",)}
+    optional = {"worker": specific_names("worker"), "task": _PROMPT, "weight": ("weight",)}
     columns |= {role: _find_name(names, role, group, requested) for role, group in optional.items()}
     return {role: name for role, name in columns.items() if name is not None}
 
 
 def _find_label_set_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of label sets by role, or None if one is missing."""
-    roles = {"task": tuple(role_names("task")), "worker": tuple(role_names("worker")), "label": _LABEL_SET}
+    roles = {"task": role_names("task"), "worker": role_names("worker"), "label": _LABEL_SET}
     columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
     if any(name is None for name in columns.values()):
         return None

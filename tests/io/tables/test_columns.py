@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.io.tables.columns import find_column, find_columns, simplify_name
+from wisecrowd.io.tables.columns import find_column, find_columns, role_names, simplify_name
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,10 @@ from wisecrowd.io.tables.columns import find_column, find_columns, simplify_name
         ["_unit_id", "_worker_id", "judgment"],
         ["TaskID", "WorkerID", "WorkerLabel", "GoldLabel"],
         ["object", "worker", "label"],
+        ["image_id", "user", "category"],
+        ["doc", "coder", "class"],
+        ["file_name", "reviewer", "tag"],
+        ["External ID", "Created By", "Label"],
     ],
 )
 def test_names_that_other_tools_use(names: list[str]) -> None:
@@ -31,6 +35,28 @@ def test_names_that_other_tools_use(names: list[str]) -> None:
 
 def test_the_exact_name_wins_over_others_like_it() -> None:
     assert find_column(["item", "task", "task_id"], "task") == "task"
+
+
+@pytest.mark.parametrize(
+    ("names", "role", "column"),
+    [
+        (["image_id", "question"], "task", "question"),
+        (["image", "image_id", "filename"], "task", "image_id"),
+        (["created_by", "annotator"], "worker", "annotator"),
+        (["category", "answer"], "label", "answer"),
+        (["category", "gold"], "truth", "gold"),
+        (["category", "tag"], "truth", "category"),
+    ],
+)
+def test_specific_names_win_over_general_ones(names: list[str], role: str, column: str) -> None:
+    assert find_column(names, role) == column
+
+
+def test_no_general_name_is_a_specific_one_or_belongs_to_two_roles() -> None:
+    roles = ("task", "worker", "label")
+    names = [name for role in roles for name in role_names(role)]
+    assert len(names) == len(set(names))
+    assert all(name == simplify_name(name) for name in names)
 
 
 def test_the_given_name_wins_over_all() -> None:

@@ -8,7 +8,8 @@ from wisecrowd.errors import preview, suggest_name
 from wisecrowd.io.problems import MissingColumn
 from wisecrowd.utils.text import shorten
 
-# Names of columns without case, spaces, dashes and underscores. The first name of each role is ours.
+# Names of columns without case, spaces, dashes and underscores. The first name of each role is ours. General names say what a
+# task is (an image) or may mean something else in some table; they count only if there is no specific name.
 _TASK = ("task", "taskid", "question", "questionid", "item", "itemid", "example", "exampleid", "object", "objectid",
          "unit", "unitid", "instance", "instanceid", "sample", "sampleid", "document", "documentid", "docid", "hitid")  # fmt: skip
 _WORKER = ("worker", "workerid", "annotator", "annotatorid", "rater", "raterid", "user", "userid", "username",
@@ -18,6 +19,21 @@ _LABEL = ("label", "labels", "answer", "rating", "value", "annotation", "respons
           "workerlabel", "choice")  # fmt: skip
 _TRUTH = ("truth", "gold", "goldlabel", "truelabel", "true", "groundtruth", "gt", "goldstandard", "goldanswer",
           "trueclass", "correct", "correctanswer", "expert")  # fmt: skip
+#: Ids of things that are labelled, also as Labelbox, SageMaker and LightTag name them.
+_TASK_IDS = ("imageid", "imgid", "photoid", "pictureid", "videoid", "clipid", "audioid", "fileid", "textid", "sentenceid",
+             "paragraphid", "passageid", "tweetid", "postid", "commentid", "reviewid", "messageid", "articleid", "pageid",
+             "productid", "recordid", "caseid", "pairid", "promptid", "entityid", "dataid", "datarowid", "externalid",
+             "datasetobjectid")  # fmt: skip
+#: Things that are labelled, and names of their files.
+_TASK_THINGS = ("image", "img", "imagename", "imagefile", "imagepath", "doc", "docname", "documentname", "video", "clip",
+                "audio", "file", "filename", "filepath", "record", "case", "entity")  # fmt: skip
+_WORKER_GENERAL = ("annotatorname", "workername", "ratername", "reviewer", "reviewerid", "evaluator", "evaluatorid", "assessor",
+                   "assessorid", "grader", "graderid", "respondent", "respondentid", "contributor", "contributorid",
+                   "crowdworker", "crowdworkerid", "turker", "turkerid", "voter", "voterid", "prolificid", "prolificpid",
+                   "annotatedby", "labeledby", "labelledby", "completedby", "createdby", "annotatoremail",
+                   "useremail")  # fmt: skip
+_LABEL_GENERAL = ("class", "category", "classlabel", "classname", "categoryname", "labelname", "labelvalue", "annotatorlabel",
+                  "annotationlabel", "classification", "tag", "grade", "stars", "decision", "selection")  # fmt: skip
 #: Names of timestamp columns, the most specific first. "time" may also be a duration.
 _TIME = (
     "timestamp", "time", "datetime", "submittime", "submittedat", "completedat", "annotatedat", "createdat", "updatedat",
@@ -25,14 +41,16 @@ _TIME = (
 
 #: Groups of names by role, in order of preference. Names of one group are equally good.
 ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "task": (_TASK[:1], _TASK),
-    "worker": (_WORKER[:1], _WORKER),
-    "label": (_LABEL[:1], _LABEL),
-    "truth": (_TRUTH[:1], _TRUTH, (*_LABEL, "class", "category", "target")),
+    "task": (_TASK[:1], _TASK, _TASK_IDS, _TASK_THINGS),
+    "worker": (_WORKER[:1], _WORKER, _WORKER_GENERAL),
+    "label": (_LABEL[:1], _LABEL, _LABEL_GENERAL),
+    "truth": (_TRUTH[:1], _TRUTH, (*_LABEL, "class", "category", "target"), _LABEL_GENERAL),
 }
+#: Options that name the columns of a table of truth. Other tables have options called like the roles.
+_TRUTH_OPTIONS = {"task": "gold-task", "truth": "gold-label"}
 
 
-def role_names(role: str) -> set[str]:
+def role_names(role: str) -> tuple[str, ...]:
     """Return all simplified names of a role.
 
     Parameters
@@ -42,15 +60,36 @@ def role_names(role: str) -> set[str]:
 
     Returns
     -------
-    set of str
-        Names as `simplify_name` returns them.
+    tuple of str
+        Names as `simplify_name` returns them, in order of preference.
 
     Examples
     --------
-    >>> "annotator" in role_names("worker")
-    True
+    >>> "annotator" in role_names("worker"), "reviewer" in role_names("worker")
+    (True, True)
     """
-    return {name for group in ROLES[role] for name in group}
+    return tuple(dict.fromkeys(name for group in ROLES[role] for name in group))
+
+
+def specific_names(role: str) -> tuple[str, ...]:
+    """Return the simplified names that mean a role in any table.
+
+    Parameters
+    ----------
+    role : {"task", "worker", "label", "truth"}
+        Role.
+
+    Returns
+    -------
+    tuple of str
+        Names as `simplify_name` returns them, in order of preference.
+
+    Examples
+    --------
+    >>> "annotator" in specific_names("worker"), "reviewer" in specific_names("worker")
+    (True, False)
+    """
+    return ROLES[role][1]
 
 
 def names_votes(names: Iterable[str]) -> bool:
@@ -72,7 +111,7 @@ def names_votes(names: Iterable[str]) -> bool:
     (True, False)
     """
     simplified = {simplify_name(name) for name in names}
-    return bool(simplified & role_names("task")) and bool(simplified & role_names("label"))
+    return not (simplified.isdisjoint(role_names("task")) or simplified.isdisjoint(role_names("label")))
 
 
 def find_time_column(names: Sequence[str]) -> str | None:
@@ -158,9 +197,10 @@ def find_columns(names: Sequence[str], requested: Mapping[str, str | None]) -> d
     columns: dict[str, str] = {}
     missing_roles: list[str] = []
     problems: list[str] = []
+    options = {role: _TRUTH_OPTIONS.get(role, role) if "truth" in requested else role for role in requested}
     for role, name in requested.items():
         try:
-            column = _find_unique_column(names, role, name)
+            column = _find_unique_column(names, role, name, options[role])
             if column is None:
                 missing_roles.append(role)
             else:
@@ -168,20 +208,20 @@ def find_columns(names: Sequence[str], requested: Mapping[str, str | None]) -> d
         except MissingColumn as error:
             problems.append(str(error))
     if missing_roles:
-        problems.append(_describe_missing(names, missing_roles))
+        problems.append(_describe_missing(names, {role: options[role] for role in missing_roles}))
     if problems:
         raise MissingColumn(". ".join(problems), tuple(role for role in requested if role not in columns))
     return columns
 
 
-def _find_unique_column(names: Sequence[str], role: str, column: str | None) -> str | None:
-    match = _match_column(names, role, column)
+def _find_unique_column(names: Sequence[str], role: str, column: str | None, option: str) -> str | None:
+    match = _match_column(names, role, column, option)
     if list(names).count(str(match)) > 1:
         raise MissingColumn(f"there are several columns called {preview([match])}; give each a name of its own")
     return match
 
 
-def _match_column(names: Sequence[str], role: str, column: str | None) -> str | None:
+def _match_column(names: Sequence[str], role: str, column: str | None, option: str) -> str | None:
     if column is not None:
         if column not in names:
             raise MissingColumn(
@@ -196,7 +236,7 @@ def _match_column(names: Sequence[str], role: str, column: str | None) -> str | 
         if len(matches) > 1:
             raise MissingColumn(
                 f"the {role} column could be {' or '.join(preview([name]) for name in matches[:12])}; say which: "
-                f'{role}="{shorten(matches[0])}" (--{role} {shorten(matches[0])})'
+                f'{role}="{shorten(matches[0])}" (--{option} {shorten(matches[0])})'
             )
         if matches:
             return matches[0]
@@ -224,7 +264,8 @@ def simplify_name(name: str) -> str:
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
-def _describe_missing(names: Sequence[str], roles: Sequence[str]) -> str:
+def _describe_missing(names: Sequence[str], roles: Mapping[str, str]) -> str:
+    """Return the message for missing columns of some roles, which are mapped to the options that name them."""
     listed = " and ".join(", ".join(roles).rsplit(", ", 1))
     plural = len(roles) > 1
     message = (
@@ -240,7 +281,10 @@ def _describe_missing(names: Sequence[str], roles: Sequence[str]) -> str:
             "If the first line is a vote already, put the header task,worker,label above it; if rows are tasks and "
             'columns are workers, say format="mace" (--format mace). '
         )
-    keywords, options = (", ".join(f'{role}="NAME"' for role in roles), " ".join(f"--{role} NAME" for role in roles))
+    keywords, options = (
+        ", ".join(f'{role}="NAME"' for role in roles),
+        " ".join(f"--{option} NAME" for option in roles.values()),
+    )
     message += f"Say which {'they are' if plural else 'it is'}: {keywords} ({options})"
     if "worker" in roles:
         message += ", or worker=False (--no-workers) if the votes have no worker ids"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.formats import FormatReader
 from wisecrowd.io.problems import convert_errors
-from wisecrowd.io.tables.columns import role_names, simplify_name
+from wisecrowd.io.tables.columns import simplify_name, specific_names
 from wisecrowd.io.tables.json import JSONL
 from wisecrowd.io.tables.parquet import PARQUET, is_parquet, read_schema, read_table
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
@@ -25,8 +25,8 @@ from wisecrowd.io.tools.exported_answers import ExportedAnswers, parse_id
 from wisecrowd.io.tools.question_votes import make_tool_reader
 from wisecrowd.utils.text import shorten
 
-_TASK_NAMES = role_names("task") | {"id", "idx", "uid", "uuid", "textid", "pairid"}
-_WORKER_NAMES, _LABEL_NAMES = role_names("worker"), role_names("label")
+_TASK_NAMES = {*specific_names("task"), "id", "idx", "uid", "uuid", "textid", "pairid"}
+_WORKER_NAMES, _LABEL_NAMES = set(specific_names("worker")), set(specific_names("label"))
 #: Name of a column with the answers of one worker.
 _WORKER_COLUMN = re.compile(
     r"^(?:labels?[ _-]?)?((?:annotator|worker|rater|coder|judge|labell?er)[ _-]?\d+)(?:[ _-]?labels?)?$", re.IGNORECASE
