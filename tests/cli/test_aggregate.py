@@ -154,6 +154,23 @@ def test_a_gold_file_may_have_columns_of_any_name(run: Any, votes: Path, gold: P
     assert run("aggregate", votes, *columns).exit_code == 2, "there is no table with these columns"
 
 
+def test_normalise_unifies_votes_and_gold(run: Any, tmp_path: Path) -> None:
+    rows = [
+        f"{task},{worker},{1 + task % 2}{form}"
+        for task in range(8)
+        for worker, form in (("ann", ""), ("bob", ""), ("dora", ".0"))
+    ]
+    (tmp_path / "votes.csv").write_text("\n".join(["task,worker,label", *rows]), encoding="utf-8")
+    (tmp_path / "gold.csv").write_text("task,truth\n0.0,1.0\n1.0,2.0\n", encoding="utf-8")
+    result = run("aggregate", "votes.csv", "--normalise", "--score", "gold.csv", "--json")
+    assert "normalised 2 labels: '1.0' to '1', '2.0' to '2'" in result.stderr
+    record = json.loads(result.stdout)
+    assert record["summary"]["score"]["accuracy"] == 1
+    assert record["command"]["normalise"] is True
+    assert "2 classes" in run("aggregate", "votes.csv", "--normalise").stdout
+    assert "dora" in run("check", "votes.csv").stdout
+
+
 def test_columns_by_other_names(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("photo,who,said\n1,ann,cat\n1,bob,cat\n", encoding="utf-8")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.io import VoteSource
 from wisecrowd.io.tools.projects import read_project
 
@@ -162,3 +162,41 @@ def test_ordered_classes_are_read_in_their_order(tmp_path: Path) -> None:
     assert wc.read(path, ordered=True).classes.tolist() == ["2", "9", "10"]
     with pytest.raises(UsageError, match="either numeric=True or ordered=True"):
         wc.read(path, ordered=True, numeric=True)
+
+
+FLOATS = "task,worker,label\nt1,ann,1\nt1,bob,1\nt1,dora,1.0\n2,ann,Cat\n2.0,dora,cat \n2,bob,Cat\n"
+
+
+def test_labels_that_are_equal_as_numbers_are_warned_about(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(FLOATS)
+    with pytest.warns(DataWarning, match=r"2 labels are equal as numbers.*\('1', '1.0'\).*--normalise"):
+        crowd = wc.read(tmp_path / "votes.csv")
+    assert crowd.classes.tolist() == ["1", "1.0", "Cat", "cat "]
+
+
+def test_normalise_unifies_ids_and_labels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "votes.csv").write_text(FLOATS)
+    with caplog.at_level("INFO", "wisecrowd.io"):
+        crowd = wc.read(tmp_path / "votes.csv", normalise=True)
+    assert crowd.tasks.tolist() == ["2", "t1"]
+    assert crowd.classes.tolist() == ["1", "Cat"]
+    assert crowd.votes_per_task.tolist() == [3, 3]
+    assert "normalised 1 task: '2.0' to '2'" in caplog.text
+    assert wc.read(tmp_path / "votes.csv", normalise=True, classes=["cat", "1"]).classes.tolist() == ["cat", "1"]
+
+
+def test_normalise_applies_the_rule_for_repeated_votes_afterwards(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("task,worker,label\nt1,ann,1\nT1,ann,1.0\nt1,bob,1\n")
+    with pytest.raises(InputError, match="ann"):
+        wc.read(tmp_path / "votes.csv", normalise=True)
+    assert wc.read(tmp_path / "votes.csv", normalise=True, duplicates="distinct").n_votes == 2
+
+
+def test_truth_takes_the_spelling_of_the_votes(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(FLOATS)
+    (tmp_path / "gold.csv").write_text("task,truth\nT1,1.0\n2.0,CAT\n2,cat\nt9,Dog\n")
+    crowd = wc.read(tmp_path / "votes.csv", normalise=True)
+    assert wc.read_truth(tmp_path / "gold.csv", match=crowd).to_dict() == {"t1": "1", "2": "Cat", "t9": "Dog"}
+    (tmp_path / "gold.csv").write_text("task,truth\n2.0,1\n2,cat\n")
+    with pytest.raises(InputError, match="spellings of the same task have more than one truth, for example '2'"):
+        wc.read_truth(tmp_path / "gold.csv", match=crowd)

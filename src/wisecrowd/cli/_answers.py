@@ -76,9 +76,10 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Com
     """
     from wisecrowd.errors import UsageError
 
-    if reading.classes is not None or reading.weight is not None or reading.label is not None:
+    if reading.classes is not None or reading.weight is not None or reading.label is not None or reading.normalise:
         raise UsageError(
-            f"{answers.source.path} holds {answers.description}; --classes, --label and --weight apply to ordinary votes only"
+            f"{answers.source.path} holds {answers.description}; --classes, --label, --weight and --normalise apply to ordinary "
+            "votes only"
         )
     options: dict[str, Any] = {"duplicates": reading.duplicates}
     if answers.answer_type == "pairwise":

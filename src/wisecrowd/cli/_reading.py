@@ -97,6 +97,15 @@ class Reading:
         str,
         typer.Option(metavar="RULE", rich_help_panel=PANEL, help="Rule for rows with a missing value: error or drop."),
     ] = "error"
+    normalise: Annotated[
+        bool,
+        flag(
+            "--normalise",
+            "--normalize",
+            panel=PANEL,
+            help="Unify ids and labels that differ only by case, space, Unicode form or number form (1 and 1.0).",
+        ),
+    ] = False
     format: Annotated[
         str | None,
         typer.Option(
@@ -131,6 +140,7 @@ class Reading:
             "classes": None if self.classes is None else [name.strip() for name in self.classes.split(",")],
             "duplicates": self.duplicates,
             "missing": self.missing,
+            "normalise": self.normalise,
             "format": self.format,
             "question": self.question,
             "max_unpacked": self.max_unpacked,
@@ -238,13 +248,14 @@ def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None) -> 
     from wisecrowd.io.problems import MissingColumn
 
     source, numeric = VoteSource.detect(resolve_path(path)), crowd is not None and crowd.is_numeric
+    match = crowd if reading.normalise else None
     if reading.question is not None and source.format.is_tool:
-        return source.read_truth(numeric=numeric, question=reading.question)
+        return source.read_truth(numeric=numeric, question=reading.question, match=match)
     task, truth = reading.gold_task, reading.gold_label
     if task is None and reading.task is not None:
         try:
-            return source.read_truth(task=reading.task, truth=truth, numeric=numeric)
+            return source.read_truth(task=reading.task, truth=truth, numeric=numeric, match=match)
         except MissingColumn as error:
             if "task" not in error.roles:
                 raise
-    return source.read_truth(task=task, truth=truth, numeric=numeric)
+    return source.read_truth(task=task, truth=truth, numeric=numeric, match=match)

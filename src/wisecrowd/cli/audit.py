@@ -105,7 +105,7 @@ def audit(
         fitted = unfitted.fit(crowd, truth=gold)
         result = None
         if checks is not None and checked is not None:
-            weight = _read_weights(checked, check_reading.gold_task, checks, crowd.tasks)
+            weight = _read_weights(checked, check_reading, checks, crowd.tasks)
             result = evaluate_audit(fitted, crowd, checks, truth=gold, weight=weight, half_width=within)
             estimate = result.estimate
         else:
@@ -149,18 +149,21 @@ def _drop_unchecked(checks: pd.Series, path: Path) -> pd.Series:
     return checks[is_filled]
 
 
-def _read_weights(path: Path, task: str | None, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
+def _read_weights(path: Path, reading: GoldReading, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
     """Return the weights of the checks by task of the crowd, or None if the file has no column ``weight``."""
     from wisecrowd import io
     from wisecrowd.data.vocabulary import match_id_type
     from wisecrowd.io.problems import MissingColumn
+    from wisecrowd.io.tables.spellings import match_spellings
 
     if path.suffix not in (".csv", ".tsv", ".parquet"):
         return None
     try:
-        weight = io.read_truth(path, task=task, truth="weight", numeric=True)
+        weight = io.read_truth(path, task=reading.gold_task, truth="weight", numeric=True)
     except MissingColumn:
         return None
+    if reading.normalise:
+        weight.index = match_spellings(weight.index, checks.index)
     weight = weight[weight.index.isin(checks.index)]
     weight.index = match_id_type(weight.index, tasks)
     return weight

@@ -18,6 +18,7 @@ from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.formats import FORMATS, Format, find_format
 from wisecrowd.io.problems import check_file_name, convert_errors, prefix_errors
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
+from wisecrowd.io.tables.spellings import find_equal_numbers, match_spellings
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class VoteSource:
         """
         options = options or ReadOptions()
         with limit_unpacked(options.max_unpacked), convert_errors():
-            return self.format.reader.read_votes(self.path, options)
+            votes = self.format.reader.read_votes(self.path, options)
+            return votes.unify_spellings(options) if options.normalise else votes
 
     def read_votes(self, options: ReadOptions | None = None) -> Crowd:
         """Read and validate the votes.
@@ -116,10 +118,19 @@ class VoteSource:
             if options.question is not None and not self.format.is_tool:
                 raise UsageError(_refuse_question(self.format))
             votes = self.read_table(options)
-            for note in votes.notes:
+            for note in (*votes.notes, *votes.replacements):
                 log.info("%s: %s", self.path, note)
             crowd = votes.to_crowd(options)
         classes_are_given = votes.classes is not None or options.classes is not None
+        if crowd.classes is not None and not classes_are_given:
+            equal = find_equal_numbers(crowd.classes)
+            if equal:
+                warnings.warn(
+                    f"{self.path}: {len(equal):,} labels are equal as numbers, but count as different classes ({preview(equal)}); "
+                    "if they mean the same, use normalise=True (--normalise); wisecrowd check names the workers who gave them",
+                    DataWarning,
+                    stacklevel=3,
+                )
         if crowd.classes is not None and not crowd.is_ordered and not classes_are_given:
             suspects = find_suspect_numbers(crowd.classes)
             if len(suspects):
@@ -139,6 +150,7 @@ class VoteSource:
         truth: str | None = None,
         numeric: bool = False,
         question: str | None = None,
+        match: Crowd | None = None,
     ) -> pd.Series[Any]:
         """Read the truth.
 
@@ -150,6 +162,8 @@ class VoteSource:
             Read the truth as numbers.
         question : str, optional
             Question of a labelling tool's export.
+        match : Crowd, optional
+            Votes whose spelling of tasks and classes the truth takes.
 
         Returns
         -------
@@ -162,7 +176,8 @@ class VoteSource:
                 raise InputError(
                     f"this {self.format.name} data holds no truth; give a file with a task and a truth column"
                 )
-            return _parse_truth_numbers(table["truth"]) if numeric else table["truth"]
+            known = table["truth"] if match is None else _match_truth(table["truth"], match)
+            return _parse_truth_numbers(known) if numeric else known
 
     def _read_truth_table(self, task: str | None, truth: str | None, question: str | None) -> TruthTable | None:
         if question is None:
@@ -212,6 +227,7 @@ def read(
     ordered: bool = False,
     duplicates: Duplicates = "error",
     missing: Missing = "error",
+    normalise: bool = False,
     question: str | None = None,
     max_unpacked: int | str | None = None,
 ) -> Crowd:
@@ -240,6 +256,9 @@ def read(
         Rule for repeated votes of a worker on a task (see :meth:`wisecrowd.Crowd.from_frame`).
     missing : {"error", "drop"}, default="error"
         Rule for rows with an empty cell.
+    normalise : bool, default=False
+        Unify ids and labels that differ only by case, space, Unicode form, invisible characters or number form (``1`` and
+        ``1.0``). All take the most frequent spelling, or the one in ``tasks``, ``workers`` or ``classes``.
     question : str, optional
         Question to read from the export of a labelling tool (see :func:`wisecrowd.io.tools.projects.read_project` for
         reading all of them).
@@ -277,6 +296,7 @@ def read(
         ordered=ordered,
         duplicates=duplicates,
         missing=missing,
+        normalise=normalise,
         question=question,
         max_unpacked=max_unpacked,
     )
@@ -292,6 +312,7 @@ def read_truth(
     truth: str | None = None,
     numeric: bool = False,
     question: str | None = None,
+    match: Crowd | None = None,
     max_unpacked: int | str | None = None,
 ) -> pd.Series[Any]:
     """Read the truth (gold labels) by task.
@@ -309,6 +330,9 @@ def read_truth(
         Read the truth as numbers.
     question : str, optional
         Question of a labelling tool's export.
+    match : Crowd, optional
+        Votes that were read with ``normalise=True``. Tasks and classes that differ from theirs only by case, space, Unicode
+        form, invisible characters or number form take the spelling of the votes.
     max_unpacked : int or str, optional
         Size that a compressed file may unpack to, as for :func:`wisecrowd.read`.
 
@@ -331,7 +355,7 @@ def read_truth(
     _check_is_path(path, "Pass truth in memory directly, as a Series by task")
     with limit_unpacked(max_unpacked):
         source = VoteSource.detect(path, format)
-        return source.read_truth(task=task, truth=truth, numeric=numeric, question=question)
+        return source.read_truth(task=task, truth=truth, numeric=numeric, question=question, match=match)
 
 
 def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -389,6 +413,21 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
 
 def _refuse_question(format: Format) -> str:
     return f"question= (--question) applies to exports of labelling tools only; this is {format.description}"
+
+
+def _match_truth(truth: pd.Series[Any], crowd: Crowd) -> pd.Series[Any]:
+    """Return the truth in the spelling of a crowd."""
+    values = pd.Index(truth)
+    if crowd.classes is not None:
+        values = match_spellings(values, crowd.classes)
+    frame = pd.DataFrame({"task": match_spellings(truth.index, crowd.tasks), "truth": values}).drop_duplicates()
+    repeated = frame["task"].duplicated()
+    if repeated.any():
+        raise InputError(
+            f"spellings of the same task have more than one truth, for example {preview(frame['task'][repeated].unique())}; "
+            "keep one for each"
+        )
+    return frame.set_index("task")["truth"]
 
 
 def _parse_truth_numbers(truth: pd.Series[Any]) -> pd.Series[Any]:

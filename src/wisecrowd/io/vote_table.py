@@ -16,6 +16,7 @@ from wisecrowd.data.rows import WEIGHT_RANGE, Duplicates, are_weights
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.numeric_labels import parse_numbers
+from wisecrowd.io.tables.spellings import unify_spellings
 
 #: Truth by task: the column "truth" and optionally "split", indexed by task.
 TruthTable: TypeAlias = pd.DataFrame
@@ -45,6 +46,8 @@ class ReadOptions:
         Rule for repeated votes of a worker on a task.
     missing : {"error", "drop"}, default="error"
         Rule for rows with an empty cell.
+    normalise : bool, default=False
+        Unify spellings of ids and labels.
     question : str, optional
         Question of a labelling tool's export.
     max_unpacked : int or str, optional
@@ -68,6 +71,7 @@ class ReadOptions:
     ordered: bool = False
     duplicates: Duplicates = "error"
     missing: Missing = "error"
+    normalise: bool = False
     question: str | None = None
     max_unpacked: int | str | None = None
 
@@ -99,6 +103,8 @@ class VoteTable:
         Remarks for the user, such as which column was read as which.
     line_finder : callable, optional
         Function from row positions to line numbers of the file. Formats without lines have none.
+    replacements : tuple of str, default=()
+        Remarks for the user about unified spellings.
 
     Examples
     --------
@@ -115,6 +121,7 @@ class VoteTable:
     ordered: bool = False
     notes: tuple[str, ...] = ()
     line_finder: LineFinder | None = None
+    replacements: tuple[str, ...] = ()
 
     def describe_rows(self, rows: Sequence[int]) -> str:
         """Describe the position of rows for a message.
@@ -185,6 +192,39 @@ class VoteTable:
             table=self.table.filter(pa.array(~incomplete)),
             line_finder=None if line_finder is None else lambda rows: line_finder(complete_rows[list(rows)].tolist()),
         )
+
+    def unify_spellings(self, options: ReadOptions) -> VoteTable:
+        """Unify spellings of tasks, workers and labels that differ by case, space, Unicode form or number form.
+
+        Parameters
+        ----------
+        options : ReadOptions
+            Vocabularies, whose spellings are chosen before others.
+
+        Returns
+        -------
+        VoteTable
+            Votes with one spelling of each value.
+
+        Examples
+        --------
+        >>> votes = VoteTable(table=pa.table({"task": ["a", "b", "b"], "label": ["1", "1.0", "1"]}))
+        >>> votes.unify_spellings(ReadOptions()).table["label"].to_pylist()
+        ['1', '1', '1']
+        """
+        table, notes = self.table, []
+        vocabularies: dict[str, Vocabulary] = {
+            "task": self.tasks if options.tasks is None else options.tasks,
+            "worker": self.workers if options.workers is None else options.workers,
+            "label": self.classes if options.classes is None else options.classes,
+        }
+        for role, vocabulary in vocabularies.items():
+            if role in table.column_names:
+                preferred = None if vocabulary is None else list(vocabulary)
+                column, note = unify_spellings(table[role], role, preferred)
+                table = table.set_column(table.column_names.index(role), role, column)
+                notes += [note] if note else []
+        return replace(self, table=table, replacements=tuple(notes))
 
     def to_crowd(self, options: ReadOptions) -> Crowd:
         """Validate the votes and build a crowd.

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wisecrowd as wc
+from wisecrowd.errors import UsageError
 from wisecrowd.io.validation.findings import Finding, ValidationReport
 
 #: Four workers, three classes, nothing to complain of.
@@ -394,3 +395,37 @@ def test_label_sets_are_recognised_and_checked(tmp_path: Path) -> None:
     assert wc.check_votes(tmp_path / "tags.csv", duplicates="first").ok
     sets = wc.LabelSetCrowd.from_frame({"task": [1, 1], "worker": ["a", "b"], "labels": ["x", "x|y"]})
     assert wc.check_votes(sets).summary.startswith("LabelSetCrowd(2 votes")
+
+
+FLOATS = {
+    "task": ["t1", "t1", "t1", "2", "2.0", "2"],
+    "worker": ["ann", "bob", "dora", "ann", "dora", "7"],
+    "label": ["1", "1", "1.0", "Cat", "cat", "Cat"],
+}
+
+
+def test_equal_numbers_are_reported_with_the_workers_who_wrote_the_longer_forms() -> None:
+    report = wc.check_votes(FLOATS)
+    messages = {finding.name: finding for finding in report.warnings}
+    label, task = messages["labels-equal-as-numbers"], messages["ids-equal-as-numbers"]
+    assert label.message.endswith("('1', '1.0'); 1 worker gave '1.0' ('dora')")
+    assert task.message.endswith("('2', '2.0'); 1 worker voted on '2.0' ('dora')")
+    assert label.fix == task.fix == messages["labels-differ-by-case-or-space"].fix
+    assert "--normalise" in label.fix
+
+
+def test_workers_that_are_equal_as_numbers() -> None:
+    report = wc.check_votes({"task": ["a", "a"], "worker": ["7", "7.0"], "label": ["x", "y"]})
+    assert "2 worker ids are equal as numbers" in str(report)
+
+
+def test_normalise_resolves_what_it_is_advised_for() -> None:
+    report = wc.check_votes(FLOATS, normalise=True)
+    names = {finding.name for finding in report.findings}
+    assert "spellings" in names
+    assert not {name for name in names if name.endswith(("-as-numbers", "-by-case-or-space"))}
+
+
+def test_normalise_is_refused_for_comparisons() -> None:
+    with pytest.raises(UsageError, match="applies to ordinary votes only"):
+        wc.check_votes({"left": ["a"], "right": ["b"], "winner": ["a"]}, normalise=True)

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import preview
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
+from wisecrowd.io.tables.spellings import find_equal_numbers, find_number_forms
 from wisecrowd.io.validation.findings import Finding, Severity
-from wisecrowd.io.validation.id_checks import check_ids
+from wisecrowd.io.validation.id_checks import NORMALISE_FIX, check_ids
 from wisecrowd.utils.text import count_noun
 
 #: Votes from which a habit of a worker shows, and votes that a class needs to be learnt.
@@ -24,7 +26,9 @@ MIN_COPIED_VOTES = 20
 _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "?", "-", "."})
 
 
-def check_crowd(crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = False) -> Iterator[Finding]:
+def check_crowd(
+    crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = False, is_normalised: bool = False
+) -> Iterator[Finding]:
     """Check the votes of a crowd.
 
     Parameters
@@ -35,6 +39,8 @@ def check_crowd(crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = F
         Whether the user chose a rule for repeated votes.
     classes_listed : bool, default=False
         Whether the user or the file lists the classes.
+    is_normalised : bool, default=False
+        Whether spellings of ids and labels were unified.
 
     Yields
     ------
@@ -55,7 +61,10 @@ def check_crowd(crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = F
         yield from _check_workers(crowd, crowd.worker, crowd.workers)
         yield from _check_connections(crowd, crowd.worker)
     yield from _check_tasks(crowd)
-    yield from check_ids({"label": [crowd.classes], "id": [crowd.tasks, crowd.workers]})
+    yield from check_ids(
+        {"label": [crowd.classes], "id": [crowd.tasks, crowd.workers]}, can_normalise=not is_normalised
+    )
+    yield from _check_equal_numbers(crowd)
     if crowd.classes is not None:
         yield from _check_classes(crowd, crowd.classes, classes_listed)
 
@@ -90,6 +99,35 @@ def make_number_finding(severity: Severity, numbers: Sequence[Any] | NDArray[Any
         f"({preview(numbers)})",
         fix="If they measure something: numeric=True (--numeric).",
     )
+
+
+def _check_equal_numbers(crowd: Crowd) -> Iterator[Finding]:
+    """Find labels and ids that are equal as numbers, and the workers who wrote the longer forms, such as 1.0."""
+    for noun, index, codes in (
+        ("label", crowd.classes, crowd.label),
+        ("task", crowd.tasks, crowd.task),
+        ("worker", crowd.workers, crowd.worker),
+    ):
+        equal = [] if index is None else find_equal_numbers(index)
+        if index is None or codes is None or not equal:
+            continue
+        forms = find_number_forms(pa.array(equal)).to_pylist()
+        longer = [text for text, form in zip(equal, forms, strict=True) if text != form]
+        authors = ""
+        if noun != "worker" and crowd.worker is not None and crowd.workers is not None:
+            rows = np.isin(codes, index.get_indexer(pd.Index(longer)))
+            workers = crowd.workers[np.unique(crowd.worker[rows])]
+            verb = "gave" if noun == "label" else "voted on"
+            authors = f"; {count_noun(len(workers), 'worker')} {verb} {preview(longer)} ({preview(workers)})"
+        yield Finding(
+            name=f"{noun if noun == 'label' else 'id'}s-equal-as-numbers",
+            severity="warning",
+            count=len(equal),
+            examples=tuple(equal[:3]),
+            message=f"{count_noun(len(equal), noun if noun == 'label' else noun + ' id')} are equal as numbers, but count as "
+            f"different ({preview(equal)}){authors}",
+            fix=NORMALISE_FIX,
+        )
 
 
 def _check_repeats(

@@ -13,14 +13,21 @@ from wisecrowd.io.validation.findings import Finding
 from wisecrowd.io.validation.similar_ids import find_lookalike_ids, find_similar_ids
 from wisecrowd.utils.text import count_noun, escape_lookalikes, shorten
 
+#: Advice for several spellings of one value.
+NORMALISE_FIX = "If they mean the same: normalise=True (--normalise)."
 
-def check_ids(vocabularies: Mapping[str, Sequence[pd.Index | None]]) -> Iterator[Finding]:
+
+def check_ids(
+    vocabularies: Mapping[str, Sequence[pd.Index | None]], *, can_normalise: bool = False
+) -> Iterator[Finding]:
     """Check ids that differ by case, space or invisible characters, and ids with line breaks.
 
     Parameters
     ----------
     vocabularies : mapping of str to sequence of Index or None
         Vocabularies by noun, such as "label" or "id". The noun is part of the names of the findings.
+    can_normalise : bool, default=False
+        Whether the option ``normalise`` unifies similar ids.
 
     Yields
     ------
@@ -33,13 +40,13 @@ def check_ids(vocabularies: Mapping[str, Sequence[pd.Index | None]]) -> Iterator
     ['labels-differ-by-case-or-space']
     """
     for noun, indexes in vocabularies.items():
-        yield from _check_similar_ids(noun, indexes)
+        yield from _check_similar_ids(noun, indexes, can_normalise)
     for noun, indexes in vocabularies.items():
-        yield from _check_lookalike_ids(noun, indexes)
+        yield from _check_lookalike_ids(noun, indexes, can_normalise)
     yield from _check_line_breaks([index for indexes in vocabularies.values() for index in indexes])
 
 
-def _check_similar_ids(noun: str, indexes: Sequence[pd.Index | None]) -> Iterator[Finding]:
+def _check_similar_ids(noun: str, indexes: Sequence[pd.Index | None], can_normalise: bool) -> Iterator[Finding]:
     similar = [text for index in indexes if index is not None for text in find_similar_ids(index)]
     if similar:
         yield Finding(
@@ -49,11 +56,13 @@ def _check_similar_ids(noun: str, indexes: Sequence[pd.Index | None]) -> Iterato
             examples=tuple(similar[:3]),
             message=f"{count_noun(len(similar), noun)} differ only by case or space, and count as different "
             f"({preview(similar)})",
-            fix="If they mean the same, unify them, for example by df[column].str.strip().str.lower().",
+            fix=NORMALISE_FIX
+            if can_normalise
+            else "If they mean the same, unify them, for example by df[column].str.strip().str.lower().",
         )
 
 
-def _check_lookalike_ids(noun: str, indexes: Sequence[pd.Index | None]) -> Iterator[Finding]:
+def _check_lookalike_ids(noun: str, indexes: Sequence[pd.Index | None], can_normalise: bool) -> Iterator[Finding]:
     similar = [text for index in indexes if index is not None for text in find_lookalike_ids(index)]
     if similar:
         listed = ", ".join(f"'{shorten(escape_lookalikes(text))}'" for text in similar[:4]) + ", …" * (len(similar) > 4)
@@ -64,7 +73,9 @@ def _check_lookalike_ids(noun: str, indexes: Sequence[pd.Index | None]) -> Itera
             examples=tuple(similar[:3]),
             message=f"{count_noun(len(similar), noun)} look alike and differ only by Unicode form or invisible characters, but "
             f"count as different ({listed})",
-            fix='If they mean the same, unify them, for example by df[column].str.normalize("NFKC"), and remove zero-width '
+            fix=NORMALISE_FIX
+            if can_normalise
+            else 'If they mean the same, unify them, for example by df[column].str.normalize("NFKC"), and remove zero-width '
             "spaces.",
         )
 

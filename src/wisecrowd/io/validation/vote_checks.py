@@ -23,7 +23,7 @@ from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import find_missing
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.answer_tables import build_answers, find_answer_columns, find_answer_table
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors
@@ -98,15 +98,24 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
         with convert_errors():
             answers = _find_answers(source, format, options)
             if answers is not None:
+                if options.normalise:
+                    raise UsageError("normalise= (--normalise) applies to ordinary votes only; leave it out")
                 summary = _check_answer_table(*answers, options, findings)
                 return ValidationReport(source=name, summary=summary, findings=tuple(findings))
             votes = _read_votes(source, format, options, findings)
+            for replacement in votes.replacements:
+                findings.append(Finding(name="spellings", severity="note", count=1, message=replacement))
             votes = _check_rows(votes, options, findings)
             crowd, settled_crowd = _build_crowds(votes, options, findings)
         summary = repr(settled_crowd)
         classes_listed = options.classes is not None or votes.classes is not None
         repeats_allowed = options.duplicates != "error"
-        findings += check_crowd(crowd, repeats_allowed=repeats_allowed, classes_listed=classes_listed)
+        findings += check_crowd(
+            crowd,
+            repeats_allowed=repeats_allowed,
+            classes_listed=classes_listed,
+            is_normalised=options.normalise,
+        )
     except InputError as error:
         findings.append(_make_error_finding(error))
     return ValidationReport(source=name, summary=summary, findings=tuple(findings))
@@ -194,7 +203,8 @@ def _read_votes(source: Any, format: str | None, options: ReadOptions, findings:
         return VoteSource.detect(source, format).read_table(options)
     if not isinstance(source, pd.DataFrame | dict):
         table = as_table(source)
-        return VoteColumns.choose(table.column_names, options).extract_votes(table)
+        votes = VoteColumns.choose(table.column_names, options).extract_votes(table)
+        return votes.unify_spellings(options) if options.normalise else votes
     frame = pd.DataFrame(source).rename(columns=str)
     columns = VoteColumns.choose(list(frame.columns), options)
     frame = frame[list(columns.by_role.values())]
@@ -212,7 +222,8 @@ def _read_votes(source: Any, format: str | None, options: ReadOptions, findings:
                 )
             )
             frame[name] = frame[name].map(str, na_action="ignore")
-    return columns.extract_votes(as_table(frame))
+    votes = columns.extract_votes(as_table(frame))
+    return votes.unify_spellings(options) if options.normalise else votes
 
 
 def _check_rows(votes: VoteTable, options: ReadOptions, findings: list[Finding]) -> VoteTable:

@@ -1,0 +1,198 @@
+"""Spellings of one value: texts that differ only by case, space, Unicode form, invisible characters or the form of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wisecrowd.errors import preview
+from wisecrowd.utils.text import count_noun
+
+#: Characters that are not seen and not spaces: format characters such as zero-width spaces, variation selectors, fillers.
+_INVISIBLE = r"[\p{Cf}\x{34F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{FE00}-\x{FE0F}]+"
+_SPACES = r"[\s\p{Z}\x{2800}]+"
+#: Numbers without an exponent. Leading zeros make a code: 007 is not 7.
+_PLAIN_NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$"
+#: Large and small numbers as programs write them, such as 1e+16. Without a sign, 12e4 may be part of a hash.
+_EXPONENT_NUMBER = r"^[+-]?[0-9](\.[0-9]+)?[eE][+-][0-9]{1,2}$"
+
+#: Replacements that shorten a number: plus sign, no zero before the point (\\1 is the sign), zeros at the end, minus zero.
+_SHORTENINGS = ((r"^\+", ""), (r"^(-?)\.", r"\10."), (r"(\.[0-9]*?)0*$", r"\1"), (r"\.$", ""), (r"^-0$", "0"))
+
+
+def find_number_forms(texts: pa.Array) -> pa.Array:
+    """Return the shortest form of every text that is a number.
+
+    Digits are compared as text, so that large numbers stay exact.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array of string
+        Texts.
+
+    Returns
+    -------
+    pyarrow.Array of string
+        Numbers without plus sign, exponent and zeros at the end; null where a text is not a number.
+
+    Examples
+    --------
+    >>> find_number_forms(pa.array(["1.0", "+1", "2.50", "1e+03", "007", "one"])).to_pylist()
+    ['1', '1', '2.5', '1000', None, None]
+    """
+    texts = pc.utf8_trim_whitespace(texts)
+    has_exponent = pc.match_substring_regex(texts, _EXPONENT_NUMBER)
+    if pc.any(has_exponent).as_py():
+        expanded = [format(Decimal(text), "f") for text in texts.filter(has_exponent).to_pylist()]
+        texts = pc.replace_with_mask(texts, pc.fill_null(has_exponent, False), pa.array(expanded, texts.type))
+    numbers = pc.if_else(pc.match_substring_regex(texts, _PLAIN_NUMBER), texts, pa.scalar(None, texts.type))
+    for pattern, replacement in _SHORTENINGS:
+        numbers = pc.replace_substring_regex(numbers, pattern=pattern, replacement=replacement)
+    return numbers
+
+
+def find_equal_numbers(index: pd.Index) -> list[str]:
+    """Return the texts that are equal to another one as numbers.
+
+    Parameters
+    ----------
+    index : Index
+        Distinct ids or labels.
+
+    Returns
+    -------
+    list of str
+        Texts, equal ones together.
+
+    Examples
+    --------
+    >>> find_equal_numbers(pd.Index(["1", "2", "1.0", "007", "7"]))
+    ['1', '1.0']
+    """
+    if index.inferred_type != "string":
+        return []
+    forms = find_number_forms(pa.array(index)).to_pandas()
+    positions = np.flatnonzero((forms.duplicated(keep=False) & forms.notna()).to_numpy())
+    equal: list[str] = index[positions[forms.iloc[positions].argsort(kind="stable").to_numpy()]].tolist()
+    return equal
+
+
+def make_spelling_keys(texts: pa.Array) -> pa.Array:
+    """Return keys that are equal for spellings of one value.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array of string
+        Texts.
+
+    Returns
+    -------
+    pyarrow.Array of string
+        Texts in lower case, in Unicode form NFKC, without surrounding spaces and invisible characters; numbers in their
+        shortest form.
+
+    Examples
+    --------
+    >>> make_spelling_keys(pa.array([" New  York", "1.0", "007"])).to_pylist()
+    ['new york', '1', '007']
+    """
+    if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():  # so are most ids, and the rest takes far longer
+        texts = pc.replace_substring_regex(pc.utf8_normalize(texts, form="NFKC"), pattern=_INVISIBLE, replacement="")
+        texts = pc.utf8_normalize(pc.utf8_lower(texts), form="NFKC")  # lower case has forms of its own
+    texts = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), pattern=_SPACES, replacement=" "))
+    return pc.coalesce(find_number_forms(texts), texts)
+
+
+def unify_spellings(
+    column: pa.ChunkedArray, noun: str, preferred: Sequence[Any] | pd.Index | None = None
+) -> tuple[pa.ChunkedArray, str]:
+    """Replace all spellings of a value by one of them.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Column. One that is not text is returned unchanged.
+    noun : str
+        Noun for the values, such as "label".
+    preferred : sequence, optional
+        Spellings to choose if a value has one of them. Otherwise, the most frequent spelling is chosen.
+
+    Returns
+    -------
+    column : pyarrow.ChunkedArray
+        Column with one spelling of each value. A value that had one spelling only keeps it.
+    note : str
+        Replacements, for the user. Empty if there are none.
+
+    Examples
+    --------
+    >>> column, note = unify_spellings(pa.chunked_array([["cat", "Cat ", "cat", "dog"]]), "label")
+    >>> column.to_pylist(), note
+    (['cat', 'cat', 'cat', 'dog'], "normalised 1 label: 'Cat ' to 'cat'")
+    """
+    is_dictionary = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if is_dictionary else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or len(column) == 0:
+        return column, ""
+    encoded = (column.unify_dictionaries() if is_dictionary else column.dictionary_encode()).combine_chunks()
+    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    texts = encoded.dictionary
+    frame = pd.DataFrame({"text": texts.to_pandas(), "key": make_spelling_keys(texts).to_pandas()}, dtype=object)
+    frame["count"] = np.bincount(codes[codes >= 0], minlength=len(frame))
+    best = frame.sort_values(["count", "text"], ascending=[False, True], kind="stable").drop_duplicates("key")
+    names = [] if preferred is None else [name for name in preferred if isinstance(name, str)]
+    by_key = dict(zip(best["key"], best["text"], strict=True))
+    # The first of several preferred spellings is chosen.
+    by_key |= dict(
+        reversed(list(zip(make_spelling_keys(pa.array(names, pa.string())).to_pylist(), names, strict=True)))
+    )
+    new = frame["key"].map(by_key)
+    new = new.where(~frame["text"].isin(names), frame["text"])  # spellings that the user listed stay apart
+    is_changed = new != frame["text"]
+    if not is_changed.any():
+        return column, ""
+    new_codes, new_texts = pd.factorize(new)
+    indices = pa.array(new_codes[codes], pa.int32(), mask=codes < 0)
+    array = pa.DictionaryArray.from_arrays(indices, pa.array(new_texts, kind))
+    first = zip(frame["text"][is_changed][:3], new[is_changed][:3], strict=True)
+    changes = ", ".join(f"{preview([old])} to {preview([text])}" for old, text in first)
+    n_changed = int(is_changed.sum())
+    note = f"normalised {count_noun(n_changed, noun)}: {changes}" + ", …" * (n_changed > 3)
+    return pa.chunked_array([array]), note
+
+
+def match_spellings(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
+    """Replace ids by other spellings of them in a vocabulary.
+
+    Parameters
+    ----------
+    ids : Index
+        Ids to look up.
+    vocabulary : Index
+        Vocabulary to look them up in.
+
+    Returns
+    -------
+    Index
+        Ids of the vocabulary. An id that is in it, that is unknown, or that could be several of its ids stays as it is.
+
+    Examples
+    --------
+    >>> match_spellings(pd.Index(["28.0", "x"]), pd.Index(["28", "29"])).tolist()
+    ['28', 'x']
+    """
+    keys = pd.Series(make_spelling_keys(pa.array(vocabulary.astype(str), pa.string())).to_pylist(), dtype=object)
+    is_unique = ~keys.duplicated(keep=False).to_numpy()
+    by_key = dict(zip(keys[is_unique], vocabulary[is_unique], strict=True))
+    is_exact = ids.isin(vocabulary)
+    id_keys = make_spelling_keys(pa.array(ids.astype(str), pa.string())).to_pylist()
+    matched = [
+        value if exact else by_key.get(key, value) for value, exact, key in zip(ids, is_exact, id_keys, strict=True)
+    ]
+    return pd.Index(matched, name=ids.name)

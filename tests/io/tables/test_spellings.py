@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from wisecrowd.io.tables.spellings import (
+    find_equal_numbers,
+    find_number_forms,
+    make_spelling_keys,
+    match_spellings,
+    unify_spellings,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("1", "1"),
+        ("1.0", "1"),
+        ("1.", "1"),
+        (" +1.00 ", "1"),
+        ("-0.0", "0"),
+        ("-.50", "-0.5"),
+        ("100", "100"),
+        ("10.010", "10.01"),
+        ("1e+16", "10000000000000000"),
+        ("2.5e-03", "0.0025"),
+        ("9007199254740993.0", "9007199254740993"),
+        ("007", None),
+        ("12e4", None),
+        ("1e+999", None),
+        ("0x1", None),
+        ("1,5", None),
+        ("nan", None),
+        ("", None),
+        (".", None),
+        ("1.0.0", None),
+    ],
+)
+def test_numbers_have_one_form_and_codes_none(text: str, form: str | None) -> None:
+    assert find_number_forms(pa.array([text])).to_pylist() == [form]
+
+
+def test_large_numbers_stay_exact() -> None:
+    assert find_equal_numbers(pd.Index(["9007199254740993", "9007199254740992.0", "9007199254740992"])) == [
+        "9007199254740992.0",
+        "9007199254740992",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Cat", "cat "),
+        ("caf\u00e9", "CAFE\u0301"),
+        ("no\u00a0break", "no break"),
+        ("a\u200bb", "ab"),
+        ("\uff11", "1.0"),
+    ],
+)
+def test_spellings_of_one_value_have_one_key(one: str, other: str) -> None:
+    keys = make_spelling_keys(pa.array([one, other]))
+    assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize(("one", "other"), [("photo 1 1", "photo 11"), ("007", "7"), ("a-b", "ab"), ("cat", "cut")])
+def test_other_values_keep_their_keys(one: str, other: str) -> None:
+    keys = make_spelling_keys(pa.array([one, other]))
+    assert keys[0] != keys[1]
+
+
+def test_the_most_frequent_spelling_is_chosen_and_single_ones_stay() -> None:
+    column, note = unify_spellings(pa.chunked_array([["YES", "yes", None], ["yes", "NO ", "YES", "yes"]]), "label")
+    assert column.to_pylist() == ["yes", "yes", None, "yes", "NO ", "yes", "yes"]
+    assert note == "normalised 1 label: 'YES' to 'yes'"
+
+
+def test_the_spelling_does_not_depend_on_the_order_of_rows() -> None:
+    forward, _ = unify_spellings(pa.chunked_array([["b", "B"]]), "label")
+    backward, _ = unify_spellings(pa.chunked_array([["B", "b"]]), "label")
+    assert forward.to_pylist() == backward.to_pylist() == ["B", "B"]
+
+
+def test_listed_spellings_are_preferred_and_stay_apart() -> None:
+    column, _ = unify_spellings(pa.chunked_array([["cat", "cat", "dog"]]), "label", ["Cat", "dog"])
+    assert column.to_pylist() == ["Cat", "Cat", "dog"]
+    column, _ = unify_spellings(pa.chunked_array([["cat", "CAT"]]), "label", ["CAT", "cat"])
+    assert column.to_pylist() == ["cat", "CAT"]
+
+
+@pytest.mark.parametrize("values", [[1, 2], [True, False], []])
+def test_other_types_are_unchanged(values: list[object]) -> None:
+    column = pa.chunked_array([values])
+    assert unify_spellings(column, "label") == (column, "")
+
+
+def test_dictionaries_in_several_chunks() -> None:
+    chunks = [pa.array(["1", "1.0"]).dictionary_encode(), pa.array(["1.0", "1", "1"]).dictionary_encode()]
+    column, _ = unify_spellings(pa.chunked_array(chunks), "label")
+    assert column.to_pylist() == ["1"] * 5
+
+
+def test_ids_take_the_spelling_of_a_vocabulary_unless_it_is_ambiguous() -> None:
+    assert match_spellings(pd.Index(["T1", "2.0", "x"]), pd.Index(["t1", "2"])).tolist() == ["t1", "2", "x"]
+    assert match_spellings(pd.Index(["CAT", "cat"]), pd.Index(["Cat", "cat"])).tolist() == ["CAT", "cat"]
+    assert match_spellings(pd.Index(["28.0"]), pd.Index([28, 29])).tolist() == [28]
