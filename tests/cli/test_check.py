@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +49,25 @@ def test_comparisons(run: Any, tmp_path: Path) -> None:
     assert "3 comparisons" in result.stdout
     assert "disconnected-graph" in result.stdout
     assert "swapped-comparisons" in result.stdout
+
+
+MESSY = "photo,user,user_name,category\np1,ann,x,1\np1,ann,x,1.0\np1,bob,y,\nP1,bob,y,2\np2,bob,y,1\n"
+
+
+def test_one_command_resolves_all_problems_and_keeps_the_given_options(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "my votes.csv").write_text(MESSY, encoding="utf-8")
+    result = run("check", "my votes.csv", "--worker", "user", "--classes", "1,2,3")
+    assert result.exit_code == 1
+    command = " ".join(result.stdout[result.stdout.index("Fix all") + len("Fix all") :].split())
+    assert command.startswith("wisecrowd aggregate 'my votes.csv' --task photo --worker user --classes 1,2,3")
+    fixed = run(*shlex.split(command)[1:])
+    assert fixed.exit_code == 0, fixed.output
+
+
+def test_a_command_that_fails_names_all_problems(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(MESSY, encoding="utf-8")
+    result = run("aggregate", "votes.csv", "--task", "photo")
+    assert result.exit_code == 1
+    text = " ".join(result.stderr.split())
+    assert "The file has 3 problems (missing-column, missing-labels, conflicting-votes)" in text
+    assert "--task photo --worker user --duplicates last --missing drop --normalise resolve all" in text

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -146,6 +147,15 @@ class Reading:
             "max_unpacked": self.max_unpacked,
         }
 
+    def to_words(self, changes: Mapping[str, Any]) -> list[str]:
+        """Return the options that were given, with some changes, as words of a command line."""
+        words: list[str] = []
+        for field in dataclasses.fields(self):
+            value = changes.get(field.name, getattr(self, field.name))
+            if value != field.default:
+                words += [f"--{field.name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return words
+
     def open(self, path: Path) -> VoteSource:
         """Detect the format of a file or folder; the result is passed on, so that it is detected once per run."""
         from wisecrowd.io import VoteSource
@@ -153,10 +163,33 @@ class Reading:
         return VoteSource.detect(resolve_path(path), self.format)
 
     def read(self, source: VoteSource) -> Crowd:
-        """Read the votes."""
+        """Read the votes. An error names all problems of the file and the options that resolve them."""
         from wisecrowd import io
+        from wisecrowd.errors import InputError
 
-        return io.read(source, **self.read_arguments())
+        try:
+            return io.read(source, **self.read_arguments())
+        except InputError as error:
+            error.args = (f"{error}{self._describe_other_problems(source)}",)  # in place: subclasses carry attributes
+            raise
+
+    def _describe_other_problems(self, source: VoteSource) -> str:
+        """Return a sentence about all errors in the votes and the options that resolve them, if there are several."""
+        from wisecrowd.errors import WisecrowdError
+        from wisecrowd.io.validation.vote_checks import check_votes, find_options
+
+        try:
+            report = check_votes(source, **self.read_arguments())
+            options = find_options(source, report, **self.read_arguments()) if len(report.errors) > 1 else {}
+        except WisecrowdError:
+            return ""
+        if not options:
+            return ""
+        names = ", ".join(finding.name for finding in report.errors)
+        return (
+            f". The file has {len(report.errors)} problems ({names}); the options {shlex.join(self.to_words(options))} resolve "
+            f"{'both' if len(report.errors) == 2 else 'all'}"
+        )
 
     def to_record(self, source: VoteSource) -> dict[str, Any]:
         """Return the options that read the same votes again, for JSON."""

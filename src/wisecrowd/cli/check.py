@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import typer
 
 from wisecrowd.cli._console import show, show_facts, show_hanging
@@ -18,7 +20,8 @@ def check(votes: Votes, *, reading: Reading) -> None:
 
     Problems that would silently change the labels are errors (exit code 1);
     problems that make the labels less certain are warnings. Each names the
-    option that resolves it:
+    option that resolves it, and the last line has all of them, with the options
+    that you gave:
 
       wisecrowd check votes.csv
       wisecrowd check votes.csv --duplicates distinct --missing drop
@@ -28,9 +31,10 @@ def check(votes: Votes, *, reading: Reading) -> None:
     always win or lose, workers who always choose one side, and pairs judged in
     both orders.
     """
-    from wisecrowd.io.validation.vote_checks import check_votes
+    from wisecrowd.io.validation.vote_checks import check_votes, find_options
 
-    examination = check_votes(resolve_path(votes), **reading.read_arguments())
+    path, arguments = resolve_path(votes), reading.read_arguments()
+    examination = check_votes(path, **arguments)
     summary = examination.summary.partition("(")[2].removesuffix(")")  # without the name of the class
     show_facts([("Read", examination.source), *([("Votes", summary)] if summary else [])], width=WIDTH)
     for finding in examination.findings:
@@ -40,5 +44,9 @@ def check(votes: Votes, *, reading: Reading) -> None:
             show_hanging(" " * WIDTH, finding.fix)
     if not examination.findings:
         show("No problems found.")
+    options = find_options(path, examination, **arguments)
+    if options:
+        words = ["wisecrowd", "aggregate", str(votes), *reading.to_words(options)]
+        show_hanging("Fix all".ljust(WIDTH), shlex.join(words))
     if not examination.ok:
         raise typer.Exit(1)

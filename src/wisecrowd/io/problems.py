@@ -42,6 +42,8 @@ class MissingColumn(InputError):
         Error message.
     roles : tuple of str, default=()
         Roles of the missing columns, such as ``"task"``.
+    candidates : dict of str to str, optional
+        Columns that may have these roles.
 
     Examples
     --------
@@ -51,9 +53,10 @@ class MissingColumn(InputError):
     wisecrowd.io.problems.MissingColumn: there is no task column
     """
 
-    def __init__(self, message: str, roles: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, roles: tuple[str, ...] = (), candidates: dict[str, str] | None = None) -> None:
         super().__init__(message)
         self.roles = roles
+        self.candidates = candidates or {}
 
 
 class MixedTypes(InputError):

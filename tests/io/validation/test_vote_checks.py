@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import wisecrowd as wc
 from wisecrowd.errors import UsageError
 from wisecrowd.io.validation.findings import Finding, ValidationReport
+from wisecrowd.io.validation.vote_checks import find_options
 
 #: Four workers, three classes, nothing to complain of.
 GOOD = [
@@ -397,16 +398,12 @@ def test_label_sets_are_recognised_and_checked(tmp_path: Path) -> None:
     assert wc.check_votes(sets).summary.startswith("LabelSetCrowd(2 votes")
 
 
-FLOATS = {
-    "task": ["t1", "t1", "t1", "2", "2.0", "2"],
-    "worker": ["ann", "bob", "dora", "ann", "dora", "7"],
-    "label": ["1", "1", "1.0", "Cat", "cat", "Cat"],
-}
+FLOATS = "task,worker,label\nt1,ann,1\nt1,bob,1\nt1,dora,1.0\n2,ann,Cat\n2.0,dora,cat\n2,7,Cat\n"
 
 
-def test_equal_numbers_are_reported_with_the_workers_who_wrote_the_longer_forms() -> None:
-    report = wc.check_votes(FLOATS)
-    messages = {finding.name: finding for finding in report.warnings}
+def test_equal_numbers_are_reported_with_the_workers_who_wrote_the_longer_forms(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(FLOATS)
+    messages = {finding.name: finding for finding in wc.check_votes(tmp_path / "votes.csv").warnings}
     label, task = messages["labels-equal-as-numbers"], messages["ids-equal-as-numbers"]
     assert label.message.endswith("('1', '1.0'); 1 worker gave '1.0' ('dora')")
     assert task.message.endswith("('2', '2.0'); 1 worker voted on '2.0' ('dora')")
@@ -417,10 +414,12 @@ def test_equal_numbers_are_reported_with_the_workers_who_wrote_the_longer_forms(
 def test_workers_that_are_equal_as_numbers() -> None:
     report = wc.check_votes({"task": ["a", "a"], "worker": ["7", "7.0"], "label": ["x", "y"]})
     assert "2 worker ids are equal as numbers" in str(report)
+    assert "normalise" not in str(report), "from_frame has no such option"
 
 
-def test_normalise_resolves_what_it_is_advised_for() -> None:
-    report = wc.check_votes(FLOATS, normalise=True)
+def test_normalise_resolves_what_it_is_advised_for(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(FLOATS)
+    report = wc.check_votes(tmp_path / "votes.csv", normalise=True)
     names = {finding.name for finding in report.findings}
     assert "spellings" in names
     assert not {name for name in names if name.endswith(("-as-numbers", "-by-case-or-space"))}
@@ -429,3 +428,31 @@ def test_normalise_resolves_what_it_is_advised_for() -> None:
 def test_normalise_is_refused_for_comparisons() -> None:
     with pytest.raises(UsageError, match="applies to ordinary votes only"):
         wc.check_votes({"left": ["a"], "right": ["b"], "winner": ["a"]}, normalise=True)
+
+
+MESSY = "photo,user,user_name,category\np1,ann,x,1\np1,ann,x,1.0\np1,bob,y,\nP1,bob,y,2\np1,bob,y,1\np2,bob,y,1\n"
+
+
+def test_rows_are_checked_although_a_column_is_ambiguous_or_has_no_known_name(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(MESSY)
+    names = {finding.name for finding in wc.check_votes(tmp_path / "votes.csv").errors}
+    assert names == {"missing-column", "missing-labels", "conflicting-votes"}
+
+
+@pytest.mark.parametrize("options", [{}, {"task": "photo"}, {"worker": "user_name"}, {"normalise": True}])
+def test_the_options_resolve_all_errors_together(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(MESSY)
+    found = find_options(path, wc.check_votes(path, **options), **options)
+    assert found["duplicates"] == "last"
+    report = wc.check_votes(path, **(options | found))
+    assert report.ok
+    assert find_options(path, report, **(options | found)) == {}
+    assert wc.read(path, **(options | found)).n_votes == 3
+
+
+def test_no_options_for_votes_without_problems_or_columns(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    for content in ("task,worker,label\nt1,ann,cat\nt1,bob,dog\n", "a,b,c\nt1,ann,cat\n"):
+        path.write_text(content)
+        assert find_options(path, wc.check_votes(path)) == {}

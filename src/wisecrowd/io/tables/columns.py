@@ -197,6 +197,7 @@ def find_columns(names: Sequence[str], requested: Mapping[str, str | None]) -> d
     columns: dict[str, str] = {}
     missing_roles: list[str] = []
     problems: list[str] = []
+    candidates: dict[str, str] = {}
     options = {role: _TRUTH_OPTIONS.get(role, role) if "truth" in requested else role for role in requested}
     for role, name in requested.items():
         try:
@@ -207,10 +208,16 @@ def find_columns(names: Sequence[str], requested: Mapping[str, str | None]) -> d
                 columns[role] = column
         except MissingColumn as error:
             problems.append(str(error))
+            candidates |= error.candidates
     if missing_roles:
+        others = [
+            name for name in names if name not in {*columns.values(), *candidates.values()} and not _has_role(name)
+        ]
+        if len(missing_roles) == len(others) == 1:  # the only column that is left
+            candidates[missing_roles[0]] = others[0]
         problems.append(_describe_missing(names, {role: options[role] for role in missing_roles}))
     if problems:
-        raise MissingColumn(". ".join(problems), tuple(role for role in requested if role not in columns))
+        raise MissingColumn(". ".join(problems), tuple(role for role in requested if role not in columns), candidates)
     return columns
 
 
@@ -236,11 +243,21 @@ def _match_column(names: Sequence[str], role: str, column: str | None, option: s
         if len(matches) > 1:
             raise MissingColumn(
                 f"the {role} column could be {' or '.join(preview([name]) for name in matches[:12])}; say which: "
-                f'{role}="{shorten(matches[0])}" (--{option} {shorten(matches[0])})'
+                f'{role}="{shorten(matches[0])}" (--{option} {shorten(matches[0])})',
+                (role,),
+                {role: matches[0]},
             )
         if matches:
             return matches[0]
     return None
+
+
+def _has_role(name: str) -> bool:
+    """Return whether a column name means something else than a task, a worker or a label of a name of its own."""
+    simplified = simplify_name(name)
+    return simplified in (*_TIME, "weight", "observed", "split") or any(
+        simplified in role_names(role) for role in ROLES
+    )
 
 
 def simplify_name(name: str) -> str:

@@ -27,7 +27,7 @@ _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "miss
 
 
 def check_crowd(
-    crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = False, is_normalised: bool = False
+    crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = False, can_normalise: bool = False
 ) -> Iterator[Finding]:
     """Check the votes of a crowd.
 
@@ -39,8 +39,8 @@ def check_crowd(
         Whether the user chose a rule for repeated votes.
     classes_listed : bool, default=False
         Whether the user or the file lists the classes.
-    is_normalised : bool, default=False
-        Whether spellings of ids and labels were unified.
+    can_normalise : bool, default=False
+        Whether the option ``normalise`` unifies spellings of ids and labels. It is an option for reading files.
 
     Yields
     ------
@@ -61,10 +61,8 @@ def check_crowd(
         yield from _check_workers(crowd, crowd.worker, crowd.workers)
         yield from _check_connections(crowd, crowd.worker)
     yield from _check_tasks(crowd)
-    yield from check_ids(
-        {"label": [crowd.classes], "id": [crowd.tasks, crowd.workers]}, can_normalise=not is_normalised
-    )
-    yield from _check_equal_numbers(crowd)
+    yield from check_ids({"label": [crowd.classes], "id": [crowd.tasks, crowd.workers]}, can_normalise=can_normalise)
+    yield from _check_equal_numbers(crowd, can_normalise)
     if crowd.classes is not None:
         yield from _check_classes(crowd, crowd.classes, classes_listed)
 
@@ -98,10 +96,11 @@ def make_number_finding(severity: Severity, numbers: Sequence[Any] | NDArray[Any
         message=f"the labels are numbers, and each of the {len(numbers):,} would be a class of its own "
         f"({preview(numbers)})",
         fix="If they measure something: numeric=True (--numeric).",
+        options={"numeric": True} if severity == "error" else {},
     )
 
 
-def _check_equal_numbers(crowd: Crowd) -> Iterator[Finding]:
+def _check_equal_numbers(crowd: Crowd, can_normalise: bool) -> Iterator[Finding]:
     """Find labels and ids that are equal as numbers, and the workers who wrote the longer forms, such as 1.0."""
     for noun, index, codes in (
         ("label", crowd.classes, crowd.label),
@@ -126,7 +125,8 @@ def _check_equal_numbers(crowd: Crowd) -> Iterator[Finding]:
             examples=tuple(equal[:3]),
             message=f"{count_noun(len(equal), noun if noun == 'label' else noun + ' id')} are equal as numbers, but count as "
             f"different ({preview(equal)}){authors}",
-            fix=NORMALISE_FIX,
+            fix=NORMALISE_FIX if can_normalise else "If they mean the same, write all of them in the shortest form.",
+            options={"normalise": True} if can_normalise else {},
         )
 
 
@@ -136,11 +136,12 @@ def _check_repeats(
     # Votes are sorted by task, worker and label.
     is_repeat = (np.diff(crowd.task) == 0) & (np.diff(worker) == 0)
     is_same_label = np.diff(crowd.label) == 0
-    for name, mask, noun, description, fix in (
-        ("duplicate-votes", is_repeat & is_same_label, "repeated vote", "the same worker's same answer to the same task",
+    for name, mask, noun, description, rule, fix in (
+        ("duplicate-votes", is_repeat & is_same_label, "repeated vote",
+         "the same worker's same answer to the same task", "distinct",
          'duplicates="distinct" counts each answer once, "keep" all of them (--duplicates distinct).'),
         ("conflicting-votes", is_repeat & ~is_same_label, "conflicting vote",
-         "the same worker's other answer to the same task",
+         "the same worker's other answer to the same task", "last",
          'duplicates="first" or "last" keeps one, "keep" all of them (--duplicates last).'),
     ):  # fmt: skip
         rows = np.flatnonzero(mask)
@@ -154,6 +155,7 @@ def _check_repeats(
                 examples=tuple(examples),
                 message=f"{count_noun(rows.size, noun)}, {description} ({listed})",
                 fix="" if repeats_allowed else f"Choose a rule: {fix}",
+                options={} if repeats_allowed else {"duplicates": rule},
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
@@ -31,6 +32,8 @@ class Finding:
         First occurrences.
     fix : str, default=""
         Advice.
+    options : dict of str to object, optional
+        Arguments of :func:`wisecrowd.read` that resolve the problem.
 
     Examples
     --------
@@ -44,6 +47,7 @@ class Finding:
     message: str
     examples: tuple[Any, ...] = ()
     fix: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         text = f"{self.severity:7}  {self.name}: {self.message}"

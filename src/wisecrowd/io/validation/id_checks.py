@@ -59,6 +59,7 @@ def _check_similar_ids(noun: str, indexes: Sequence[pd.Index | None], can_normal
             fix=NORMALISE_FIX
             if can_normalise
             else "If they mean the same, unify them, for example by df[column].str.strip().str.lower().",
+            options={"normalise": True} if can_normalise else {},
         )
 
 
@@ -77,6 +78,7 @@ def _check_lookalike_ids(noun: str, indexes: Sequence[pd.Index | None], can_norm
             if can_normalise
             else 'If they mean the same, unify them, for example by df[column].str.normalize("NFKC"), and remove zero-width '
             "spaces.",
+            options={"normalise": True} if can_normalise else {},
         )
 
 

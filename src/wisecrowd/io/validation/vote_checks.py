@@ -114,11 +114,61 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
             crowd,
             repeats_allowed=repeats_allowed,
             classes_listed=classes_listed,
-            is_normalised=options.normalise,
+            can_normalise=not options.normalise and isinstance(source, str | os.PathLike | VoteSource),
         )
+    except MissingColumn as error:
+        findings.append(replace(_make_error_finding(error), options=error.candidates))
+        if error.candidates and set(error.roles) <= error.candidates.keys():  # check the rest as if they had been named
+            columns: dict[str, Any] = error.candidates
+            rest = _check_table(source, format, replace(options, **columns))
+            return replace(rest, findings=(*findings, *rest.findings))
     except InputError as error:
         findings.append(_make_error_finding(error))
     return ValidationReport(source=name, summary=summary, findings=tuple(findings))
+
+
+def find_options(
+    source: SourceLike, report: ValidationReport, *, format: str | None = None, **options: Any
+) -> dict[str, Any]:
+    """Find the options that resolve all problems together.
+
+    An option may reveal further problems: a worker's votes on ``t1`` and ``T1`` are repeated votes once both are one task.
+    Therefore, the votes are checked again with the options.
+
+    Parameters
+    ----------
+    source : path-like or VoteSource
+        Votes.
+    report : ValidationReport
+        Result of `check_votes` with the same arguments.
+    format : str, optional
+        Name of the file format.
+    **options
+        Options of :func:`wisecrowd.read` that the votes were checked with.
+
+    Returns
+    -------
+    dict of str to object
+        Options to add. Empty if no option helps.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("votes.csv").write_text("task,worker,label\\nt1,ann,cat\\nT1,ann,dog\\nt1,bob,\\n")
+    >>> find_options("votes.csv", check_votes("votes.csv"))
+    {'missing': 'drop', 'normalise': True, 'duplicates': 'last'}
+    """
+    resolved: dict[str, Any] = {}
+    while True:
+        further: dict[str, Any] = {}
+        for finding in report.findings:
+            further |= finding.options
+        if any(finding.options.get("duplicates") == "last" for finding in report.findings):
+            further["duplicates"] = "last"  # resolves equal votes as well as different ones
+        if further.items() <= resolved.items():
+            return resolved
+        resolved |= further
+        report = check_votes(source, format=format, **(options | resolved))
 
 
 def _check_answers(answers: Comparisons | LabelSetCrowd, *, repeats_allowed: bool) -> Iterator[Finding]:
@@ -168,6 +218,7 @@ def _check_answer_table(
                     message=f"{rows.size:,} of {count_noun(table.num_rows, 'row')} without a value in {column!r} "
                     f"(row {', '.join(map(str, rows[:3].tolist()))}{', …' * (rows.size > 3)})",
                     fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
+                    options={} if options.missing == "drop" else {"missing": "drop"},
                 )
             )
     if not complete.all():
@@ -187,6 +238,7 @@ def _check_answer_table(
                     count=n_repeated,
                     message=f"{count_noun(n_repeated, 'repeated row')} of a worker on a task",
                     fix="" if repeats_allowed else 'Choose a rule: duplicates="first" or "last" (--duplicates last).',
+                    options={} if repeats_allowed else {"duplicates": "last"},
                 )
             )
     findings += _check_answers(answers, repeats_allowed=repeats_allowed)
@@ -244,6 +296,7 @@ def _check_rows(votes: VoteTable, options: ReadOptions, findings: list[Finding])
                     message=f"{rows.size:,} of {count_noun(table.num_rows, 'row')} without a {column} "
                     f"({votes.describe_rows(rows.tolist())})",
                     fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
+                    options={} if options.missing == "drop" else {"missing": "drop"},
                 )
             )
     if "weight" in table.column_names:
