@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
+from wisecrowd.aggregate.pairwise._worker_information import WorkerCells, WorkerInformation
 from wisecrowd.data.comparisons import LEFT, RIGHT, TIE, Comparisons
 
 Array = NDArray[np.float64]
@@ -35,6 +37,12 @@ MAX_FACTORED_PARAMETERS = 20_000
 MAX_SCORING_STEPS = 8
 #: Fraction of the tolerance that Fisher scoring aims at.
 SCORING_PRECISION = 1e-6
+#: Largest number of items for which the workers are eliminated from the information (a dense matrix of items is factored).
+MAX_ELIMINATED_ITEMS = 2_000
+#: Largest change of a parameter at which Newton's method stops; the next step would be its square.
+STEP_TOLERANCE = 1e-8
+#: Halvings of a step that does not raise the posterior density.
+MAX_HALVINGS = 30
 #: Relative multiple of the identity that makes an information matrix without a prior on the scores invertible.
 NULL_SPACE_JITTER = 1e-9
 
@@ -92,6 +100,9 @@ def outcome_probs(difference: Array, tie_utility: Array | float) -> OutcomeProbs
     >>> [round(float(p[0]), 3) for p in outcome_probs(np.zeros(1), 0.0)]
     [0.333, 0.333, 0.333]
     """
+    if np.ndim(tie_utility) == 0 and tie_utility == NO_TIES:
+        left = expit(difference)
+        return OutcomeProbs(left, expit(-difference), np.zeros_like(left))
     half = difference / 2
     largest = np.maximum(np.abs(half), tie_utility)
     left, right, tie = np.exp(half - largest), np.exp(-half - largest), np.exp(tie_utility - largest)
@@ -256,6 +267,10 @@ class DavidsonModel:
             name: slice(int(end - size), int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)
         }
         self.n_parameters = int(ends[-1])
+        self._worker_cells: WorkerCells | None = None
+        if effects.workers and not effects.tasks and rows.covariates is None and n_items <= MAX_ELIMINATED_ITEMS:
+            assert rows.worker is not None
+            self._worker_cells = WorkerCells.from_rows(rows.worker, rows.left, rows.right, n_items, n_workers)
 
     def reweight(self, factor: Array) -> DavidsonModel:
         """Return the same model with the weights of the rows multiplied.
@@ -394,8 +409,9 @@ class DavidsonModel:
         advantage, slope = self._advantage(parameters)
         probs = self._probs(parameters, advantage, slope)
         rows = self.rows
-        log_probs = np.log(np.maximum(np.stack(probs, axis=1), 1e-300))
-        value = float(np.einsum("no,no->", rows.wins, log_probs)) - 0.5 * float(precisions @ parameters**2)
+        outcomes = (LEFT, RIGHT, TIE) if self.effects.ties else (LEFT, RIGHT)
+        value = sum(float(rows.wins[:, n] @ np.log(np.maximum(probs[n], 1e-300))) for n in outcomes)
+        value -= 0.5 * float(precisions @ parameters**2)
         by_difference, by_tie = self._row_scores(probs)
         gradient = self._sum_scores(by_difference, by_tie, advantage, slope) - precisions * parameters
         return -value, -gradient
@@ -519,6 +535,95 @@ class DavidsonModel:
         total = total + cross + cross.T + tie.T @ (diags_array(weight * probs.tie_information) @ tie)
         return (total + diags_array(precisions)).tocsc()
 
+    def has_separate_workers(self, precisions: Array) -> bool:
+        """Tell whether `worker_information` applies.
+
+        Parameters
+        ----------
+        precisions : ndarray of shape (n_parameters,)
+            Prior precision of every parameter.
+
+        Returns
+        -------
+        bool
+            False if tasks or covariates connect the workers, the items are too many, or an effect of workers has a flat prior.
+        """
+        return self._worker_cells is not None and bool((precisions[self.blocks["worker_slope"].start :] > 0).all())
+
+    def worker_information(
+        self, parameters: Array, precisions: Array, *, observed: bool = False
+    ) -> WorkerInformation:
+        """Return the information of a model with separate workers, in a form in which the workers can be eliminated.
+
+        Parameters
+        ----------
+        parameters : ndarray of shape (n_parameters,)
+            Values of the parameters, block by block.
+        precisions : ndarray of shape (n_parameters,)
+            Prior precision of every parameter.
+        observed : bool, default=False
+            Return the observed information, which may be indefinite, instead of the Fisher information.
+
+        Returns
+        -------
+        WorkerInformation
+        """
+        from scipy.sparse import csr_array
+
+        cells, worker = self._worker_cells, self.rows.worker
+        assert cells is not None
+        assert worker is not None
+        n_items, n_workers = cells.n_items, cells.n_workers
+        advantage, slope = self._advantage(parameters)
+        probs, weight = self._probs(parameters, advantage, slope), self.rows.weight
+        difference = weight * probs.difference_information
+        by_score, by_slope = difference * slope, slope * advantage
+        # Every effect beside the scores acts on d or on the tie utility t, with a factor in each row.
+        one = np.ones(1)
+        kinds: list[tuple[str, Array]] = [("d", by_slope), ("d", one)]
+        common: list[tuple[str, Array]] = [("d", one)] if self.effects.lean else []
+        information = {("d", "d"): difference}
+        if self.effects.ties:
+            kinds.append(("t", one))
+            common.append(("t", one))
+            information |= {("d", "t"): weight * probs.cross_information, ("t", "t"): weight * probs.tie_information}
+            information["t", "d"] = information["d", "t"]
+
+        def sum_by_worker(first: tuple[str, Array], second: tuple[str, Array]) -> Array:
+            value = information[first[0], second[0]] * first[1] * second[1]
+            return np.bincount(worker, value, n_workers).astype(np.float64)
+
+        n_shared, n_kinds = n_items + len(common), len(kinds)
+        shared = np.zeros((n_shared, n_shared))
+        shared[:n_items, :n_items] = cells.sum_products(by_score * slope)
+        own = np.zeros((n_workers, n_kinds, n_kinds))
+        tables = {"d": cells.sum_sides(by_score)}
+        if self.effects.ties:
+            tables["t"] = cells.sum_sides(information["d", "t"] * slope)
+        places = np.arange(n_workers)
+        row = np.concatenate([cells.worker, *[places] * len(common)])
+        column = np.concatenate([cells.item, *(np.full(n_workers, n_items + n) for n in range(len(common)))])
+        # The logit difference is not linear in scores and discriminations; the second derivatives are part of the observed information.
+        curvature = self._row_scores(probs)[0] * slope if observed else np.zeros(1)
+        by_both = cells.sum_sides(by_score * by_slope - curvature)
+        cross = []
+        for k, kind in enumerate(kinds):
+            table = by_both if k == 0 else tables[kind[0]]
+            by_common = [sum_by_worker(kind, effect) for effect in common]
+            cross.append(csr_array((np.concatenate([table, *by_common]), (row, column)), shape=(n_workers, n_shared)))
+            for m in range(k + 1):
+                own[:, k, m] = own[:, m, k] = sum_by_worker(kind, kinds[m])
+        own[:, 0, 0] -= np.bincount(worker, curvature * advantage, n_workers)
+        for n, effect in enumerate(common):
+            by_item = np.bincount(cells.item, tables[effect[0]], n_items)
+            shared[:n_items, n_items + n] = shared[n_items + n, :n_items] = by_item
+            for m in range(len(common)):
+                shared[n_items + n, n_items + m] = sum_by_worker(effect, common[m]).sum()
+        jitter = NULL_SPACE_JITTER * max(float(shared.diagonal().mean()), 1e-12)
+        shared[np.diag_indices(n_shared)] += precisions[:n_shared] + jitter
+        own[:, range(n_kinds), range(n_kinds)] += precisions[n_shared:].reshape(n_kinds, n_workers).T
+        return WorkerInformation(shared, cross, own)
+
     def cluster_scores(self, parameters: Array, cluster: NDArray[Any], n_clusters: int) -> Any:
         """Return the gradient of the log-likelihood of every cluster of rows.
 
@@ -547,8 +652,8 @@ class DavidsonModel:
     def maximize(self, start: Array, precisions: Array, *, max_iter: int, tol: float) -> MaximizedParameters:
         """Find the parameters with the highest posterior density.
 
-        Quasi-Newton steps (L-BFGS) come near the optimum, and Fisher scoring reaches it to the last digits if the parameters
-        are few enough for a factorisation.
+        With separate workers, every step is one of Newton's method. Otherwise quasi-Newton steps (L-BFGS) come near the optimum,
+        and Fisher scoring reaches it to the last digits if the parameters are few enough for a factorisation.
 
         Parameters
         ----------
@@ -567,6 +672,8 @@ class DavidsonModel:
         """
         from scipy.optimize import minimize
 
+        if self.has_separate_workers(precisions):
+            return self._maximize_by_newton(start, precisions, max_iter=max_iter, tol=tol)
         scale = max(float(self.rows.weight.sum()), 1.0)
 
         def scaled(parameters: Array) -> tuple[float, Array]:
@@ -593,6 +700,43 @@ class DavidsonModel:
                 n_iter += 1
         converged = bool(np.abs(gradient).max() <= 10 * tol)
         return MaximizedParameters(parameters, -value * scale, n_iter, converged)
+
+    def _maximize_by_newton(
+        self, start: Array, precisions: Array, *, max_iter: int, tol: float
+    ) -> MaximizedParameters:
+        """Maximise by Newton steps, or Fisher scoring where the observed information is indefinite.
+
+        Steps keep the mean of the logarithms of the discriminations. Without this constraint the information has an almost flat
+        direction, in which the scale of the scores moves into the discriminations, and steps would be much too long.
+        """
+        scale = max(float(self.rows.weight.sum()), 1.0)
+        active_slopes = self.blocks["worker_slope"].start + self._active_workers
+        constraint = np.zeros(self.n_parameters)
+        constraint[active_slopes] = 1.0
+        parameters = start.copy()
+        parameters[active_slopes] -= parameters[active_slopes].mean()
+        value, gradient = self.objective(parameters, precisions)
+        n_iter = 0
+        while n_iter < max_iter:
+            information = self.worker_information(parameters, precisions, observed=True)
+            if not information.is_positive_definite():
+                information = self.worker_information(parameters, precisions)
+            step, correction = information.solve(gradient), information.solve(constraint)
+            step -= correction * float(constraint @ step) / float(constraint @ correction)
+            n_iter += 1
+            for halvings in range(MAX_HALVINGS):
+                candidate = parameters - step / 2**halvings
+                candidate_value, candidate_gradient = self.objective(candidate, precisions)
+                if candidate_value <= value + 1e-14 * abs(value):
+                    break
+            else:
+                break
+            change = float(np.abs(candidate - parameters).max())
+            parameters, value, gradient = candidate, candidate_value, candidate_gradient
+            if change <= STEP_TOLERANCE:
+                break
+        converged = bool(np.abs(gradient).max() <= 10 * tol * scale)
+        return MaximizedParameters(parameters, -value, n_iter, converged)
 
 
 class MaximizedParameters(NamedTuple):

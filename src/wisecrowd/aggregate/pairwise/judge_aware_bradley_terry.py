@@ -278,12 +278,16 @@ def _update_precisions(
     model: DavidsonModel, parameters: Array, precision: Mapping[str, float], precisions: Array
 ) -> dict[str, float]:
     """Return precisions 1 / mean(value² + variance), the fixed-point step of the Laplace approximation."""
-    information = model.information(parameters, precisions)
-    diagonal = information.diagonal()
-    if model.n_parameters <= MAX_INVERTED_PARAMETERS:
-        variance = np.diagonal(np.linalg.inv(information.toarray() + NULL_SPACE_JITTER * np.eye(len(diagonal))))
+    is_exact = model.n_parameters <= MAX_INVERTED_PARAMETERS
+    if model.has_separate_workers(precisions):
+        by_worker = model.worker_information(parameters, precisions)
+        diagonal = by_worker.diagonal()
+        variance = by_worker.inverse_diagonal() if is_exact else 1 / diagonal
     else:
-        variance = 1 / diagonal
+        information = model.information(parameters, precisions)
+        diagonal = information.diagonal()
+        jitter = NULL_SPACE_JITTER * np.eye(len(diagonal) if is_exact else 0)
+        variance = np.diagonal(np.linalg.inv(information.toarray() + jitter)) if is_exact else 1 / diagonal
     updated = {}
     for name in precision:
         block = model.blocks[name]
