@@ -163,8 +163,17 @@ class ComparisonRows:
         key = np.zeros(comparisons.n_votes, dtype=np.int64)
         for column, n in columns:
             key = key * n + column
-        _, first, row = np.unique(key, return_index=True, return_inverse=True)
-        sums = np.bincount(row.astype(np.int64) * 3 + outcome, weight, 3 * len(first)).reshape(-1, 3)
+        n_keys = math.prod(n for _, n in columns)
+        if n_keys <= 4 * comparisons.n_votes:
+            # A table of all combinations is smaller than the comparisons, and needs no sorting.
+            keys = np.flatnonzero(np.bincount(key, minlength=n_keys))
+            sums = np.bincount(key * 3 + outcome, weight, 3 * n_keys).reshape(-1, 3)[keys]
+            first = np.empty(n_keys, dtype=np.int64)
+            first[key] = np.arange(comparisons.n_votes)  # any comparison of the combination
+            first = first[keys]
+        else:
+            _, first, row = np.unique(key, return_index=True, return_inverse=True)
+            sums = np.bincount(row.astype(np.int64) * 3 + outcome, weight, 3 * len(first)).reshape(-1, 3)
         return cls(
             left[first],
             right[first],
@@ -550,9 +559,7 @@ class DavidsonModel:
         """
         return self._worker_cells is not None and bool((precisions[self.blocks["worker_slope"].start :] > 0).all())
 
-    def worker_information(
-        self, parameters: Array, precisions: Array, *, observed: bool = False
-    ) -> WorkerInformation:
+    def worker_information(self, parameters: Array, precisions: Array, *, observed: bool = False) -> WorkerInformation:
         """Return the information of a model with separate workers, in a form in which the workers can be eliminated.
 
         Parameters
@@ -603,7 +610,7 @@ class DavidsonModel:
         places = np.arange(n_workers)
         row = np.concatenate([cells.worker, *[places] * len(common)])
         column = np.concatenate([cells.item, *(np.full(n_workers, n_items + n) for n in range(len(common)))])
-        # The logit difference is not linear in scores and discriminations; the second derivatives are part of the observed information.
+        # The logit difference is not linear in scores and discriminations: its second derivatives enter the observed information.
         curvature = self._row_scores(probs)[0] * slope if observed else np.zeros(1)
         by_both = cells.sum_sides(by_score * by_slope - curvature)
         cross = []
@@ -701,9 +708,7 @@ class DavidsonModel:
         converged = bool(np.abs(gradient).max() <= 10 * tol)
         return MaximizedParameters(parameters, -value * scale, n_iter, converged)
 
-    def _maximize_by_newton(
-        self, start: Array, precisions: Array, *, max_iter: int, tol: float
-    ) -> MaximizedParameters:
+    def _maximize_by_newton(self, start: Array, precisions: Array, *, max_iter: int, tol: float) -> MaximizedParameters:
         """Maximise by Newton steps, or Fisher scoring where the observed information is indefinite.
 
         Steps keep the mean of the logarithms of the discriminations. Without this constraint the information has an almost flat

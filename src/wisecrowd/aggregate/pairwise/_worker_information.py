@@ -1,7 +1,7 @@
 """Information matrix of a model in which only the scores connect the workers.
 
-The information of all parameters has the form of an arrow: a block A of the scores and the common effects, a small block D_r of every
-worker, and the part B_r that connects them. Eliminating the workers leaves S = A − Σ_r B_rᵀ D_r⁻¹ B_r, a matrix of the size of A.
+The information of all parameters has the form of an arrow: a block A of the scores and the common effects, a small block D_r of
+every worker, and the part B_r that connects them. Eliminating the workers leaves S = A − Σ_r B_rᵀ D_r⁻¹ B_r, a matrix of the size of A.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class WorkerCells:
         ndarray of shape (n_cells,)
         """
         n_cells = len(self.worker)
-        return np.bincount(self.left_cell, value, n_cells) - np.bincount(self.right_cell, value, n_cells)
+        sums = np.bincount(self.left_cell, value, n_cells) - np.bincount(self.right_cell, value, n_cells)
+        return sums.astype(np.float64, copy=False)
 
     def sum_products(self, value: Array) -> Array:
         """Return the sum over rows of value × (e_L − e_R)(e_L − e_R)ᵀ, with the unit vectors e of the items.
@@ -130,7 +131,7 @@ class WorkerInformation:
 
     @cached_property
     def _own_inverse(self) -> Array:
-        return np.linalg.inv(self.own)
+        return np.asarray(np.linalg.inv(self.own), dtype=np.float64)
 
     def _dense_chunks(self) -> Iterator[tuple[slice, Array]]:
         """Yield parts of the workers with their B as arrays of shape (n_kinds, n_chunk, n_shared)."""
