@@ -1,7 +1,8 @@
 """Information matrix of a model in which only the scores connect the workers.
 
 The information of all parameters has the form of an arrow: a block A of the scores and the common effects, a small block D_r of
-every worker, and the part B_r that connects them. Eliminating the workers leaves S = A − Σ_r B_rᵀ D_r⁻¹ B_r, a matrix of the size of A.
+every worker, and the part B_r that connects them. Eliminating the workers leaves S = A − Σ_r B_rᵀ D_r⁻¹ B_r, a matrix of the size
+of A.
 """
 
 from __future__ import annotations
