@@ -164,7 +164,7 @@ class ComparisonRows:
         for column, n in columns:
             key = key * n + column
         n_keys = math.prod(n for _, n in columns)
-        if n_keys <= 4 * comparisons.n_votes:
+        if n_keys <= comparisons.n_votes:
             # A table of all combinations is smaller than the comparisons, and needs no sorting.
             keys = np.flatnonzero(np.bincount(key, minlength=n_keys))
             sums = np.bincount(key * 3 + outcome, weight, 3 * n_keys).reshape(-1, 3)[keys]
@@ -177,7 +177,7 @@ class ComparisonRows:
         return cls(
             left[first],
             right[first],
-            sums.astype(np.float64),
+            np.asfortranarray(sums, dtype=np.float64),  # the likelihood reads it by column
             None if worker is None else worker[first],
             None if task is None else task[first],
         )
@@ -195,8 +195,8 @@ class ComparisonRows:
         ComparisonRows
         """
         half = self.wins[:, TIE] / 2
-        wins = np.stack([self.wins[:, LEFT] + half, self.wins[:, RIGHT] + half, np.zeros(len(half))], axis=1)
-        return replace(self, wins=wins)
+        wins = np.stack([self.wins[:, LEFT] + half, self.wins[:, RIGHT] + half, np.zeros(len(half))])
+        return replace(self, wins=wins.T)
 
 
 def _with_sizes(

@@ -89,6 +89,8 @@ class BradleyTerry(PairwiseAggregator):
         self.tie_utility_ = float(parameters[blocks["tie"]][0]) if effects.ties else -300.0
         self.position_ = float(parameters[blocks["lean"]][0]) if effects.lean else 0.0
         self.covariate_coefficients_ = None if covariates is None else parameters[blocks["covariate"]]
+        if self.interval == "none":
+            return parameters[blocks["score"]], None
         by_vote = ComparisonRows.summed(
             comparisons, workers=comparisons.has_workers, tasks=comparisons.tasks is not None,
             covariates=None if covariates is None else covariates.difference,
