@@ -10,6 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import InputError
+from wisecrowd.io.tables import parquet
 
 
 def written(path: Path, **columns: object) -> Path:
@@ -122,3 +123,22 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path, column: str) -> None:
         wc.read_truth(
             path, task="task" if column != "label" else "worker", truth=column if column != "task" else "label"
         )
+
+
+def test_a_column_of_another_type_than_its_pages_is_refused(tmp_path: Path) -> None:
+    """Arrow ends the process if anybody asks for the metadata of such a column."""
+    path = written(tmp_path / "votes.parquet", task=["a", "b"], worker=["x", "y"], label=[b"1", b"2"])
+    byte_array, int64 = (bytes([0x15, 2 * number, 0x25, 2, 0x18, 5]) + b"label" for number in (6, 2))
+    content = path.read_bytes()
+    assert content.count(byte_array) == 1
+    path.write_bytes(content.replace(byte_array, int64))
+    with pytest.raises(InputError, match=r"votes\.parquet: it cannot be read as Parquet"):
+        wc.read(path)
+
+
+@pytest.mark.parametrize("column", [[1, 2], ["x", None], [[1.0], [2.0, 3.0]], [{"a": 1}, {"a": 2}]])
+def test_sizes_are_estimated_without_reading_pages(tmp_path: Path, column: list[object]) -> None:
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"a": column * 4}), path, row_group_size=3)
+    with pq.ParquetFile(path) as file:
+        assert parquet.estimate_bytes(file) >= 8 * len(column[:1])

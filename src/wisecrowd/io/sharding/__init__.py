@@ -80,7 +80,7 @@ def shard_files(
     fresh : bool, default=False
         Discard what an earlier call wrote.
     max_unpacked : int or str, optional
-        Size that a compressed file may unpack to, such as ``"500GB"``. By default 200 times its size.
+        Size that a compressed file may unpack to, such as ``"500GB"``. By default 50 times its size.
 
     Returns
     -------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -324,6 +326,7 @@ def estimate_bytes(file: pq.ParquetFile, columns: set[str] | None = None) -> int
         for position, path in enumerate(paths)
         if columns is None or path in columns or path.partition(".")[0] in columns
     ]
+    _check_columns(metadata)
     n_bytes = 0
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
@@ -332,6 +335,45 @@ def estimate_bytes(file: pq.ParquetFile, columns: set[str] | None = None) -> int
             width = _TYPE_BYTES.get(column.physical_type)
             n_bytes += column.num_values * (width or 4) + (0 if width else column.total_uncompressed_size)
     return n_bytes
+
+
+class _PageRequested(Exception):
+    """Arrow has accepted the metadata of a file and begins to read its pages."""
+
+
+class _FileWithoutPages(io.RawIOBase):
+    """File whose metadata is known already and whose pages must not be read."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self.position = offset + (0, self.position, 1 << 62)[whence]
+        return self.position
+
+    def tell(self) -> int:
+        return self.position
+
+    def read(self, size: int = -1) -> bytes:
+        raise _PageRequested
+
+
+def _check_columns(metadata: pq.FileMetaData) -> None:
+    """Raise an error if Arrow refuses the metadata of a column.
+
+    ``RowGroupMetaData.column`` ends the process instead, because it does not turn exceptions of C++ into Python's. Readers do,
+    and look at the metadata of all columns before they read a page.
+    """
+    file = pq.ParquetFile(pa.PythonFile(_FileWithoutPages(), mode="r"), metadata=metadata)
+    for group in range(metadata.num_row_groups):
+        with contextlib.suppress(_PageRequested):
+            next(file.iter_batches(batch_size=1, row_groups=[group], use_threads=False), None)
 
 
 def is_parquet(path: Path) -> bool:
