@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from wisecrowd.errors import DiskFull
+from wisecrowd.errors import DiskFull, InputError
 from wisecrowd.utils import files
 from wisecrowd.utils.files import (
     TEMPORARY_PREFIX,
@@ -272,3 +272,10 @@ def test_where_names_cannot_be_exchanged_the_old_folder_has_another_name_in_betw
     monkeypatch.setattr(Path, "rename", rename)
     fill(tmp_path / "model", "newest")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_a_device_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "run.json").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"run\.json is not a file"):
+        files.read_json(tmp_path / "run.json")

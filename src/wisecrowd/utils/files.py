@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from wisecrowd.errors import DiskFull, is_disk_full
+from wisecrowd.errors import DiskFull, InputError, is_disk_full
 
 #: Beginning of the names of temporary files and folders. Nothing else may be called so: it would be removed.
 TEMPORARY_PREFIX = ".wisecrowd-"
@@ -479,6 +479,11 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     object
         Contents.
 
+    Raises
+    ------
+    InputError
+        If the path names a folder, a pipe or a device.
+
     Examples
     --------
     >>> path = Path(tempfile.mkdtemp()) / "x.json"
@@ -486,4 +491,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     >>> read_json(path)
     [1, 2]
     """
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    file = Path(path)
+    if not stat.S_ISREG(file.stat().st_mode):  # a device may have no end
+        raise InputError(f"{file} is not a file, but a folder, a pipe or a device; replace it by a JSON file")
+    return json.loads(file.read_text(encoding="utf-8"))
