@@ -337,15 +337,17 @@ def estimate_bytes(file: pq.ParquetFile, columns: set[str] | None = None) -> int
     return n_bytes
 
 
-class _PageRequested(Exception):
-    """Arrow has accepted the metadata of a file and begins to read its pages."""
-
-
 class _FileWithoutPages(io.RawIOBase):
-    """File whose metadata is known already and whose pages must not be read."""
+    """File whose metadata is known already and whose pages are empty.
+
+    Attributes
+    ----------
+    was_read : bool
+        Whether somebody began to read pages.
+    """
 
     def __init__(self) -> None:
-        self.position = 0
+        self.position, self.was_read = 0, False
 
     def readable(self) -> bool:
         return True
@@ -361,7 +363,8 @@ class _FileWithoutPages(io.RawIOBase):
         return self.position
 
     def read(self, size: int = -1) -> bytes:
-        raise _PageRequested
+        self.was_read = True  # an error would be kept in Arrow, and objects of the caller with it
+        return b""
 
 
 def _check_columns(metadata: pq.FileMetaData) -> None:
@@ -370,10 +373,15 @@ def _check_columns(metadata: pq.FileMetaData) -> None:
     ``RowGroupMetaData.column`` ends the process instead, because it does not turn exceptions of C++ into Python's. Readers do,
     and look at the metadata of all columns before they read a page.
     """
-    file = pq.ParquetFile(pa.PythonFile(_FileWithoutPages(), mode="r"), metadata=metadata)
+    pages = _FileWithoutPages()
+    file = pq.ParquetFile(pa.PythonFile(pages, mode="r"), metadata=metadata)
     for group in range(metadata.num_row_groups):
-        with contextlib.suppress(_PageRequested):
+        pages.was_read = False
+        try:
             next(file.iter_batches(batch_size=1, row_groups=[group], use_threads=False), None)
+        except (OSError, pa.ArrowException):
+            if not pages.was_read:
+                raise
 
 
 def is_parquet(path: Path) -> bool:
