@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.comparisons import LEFT, RIGHT, TIE, Comparisons
 from wisecrowd.errors import preview
+from wisecrowd.io.validation.count_checks import check_votes_per_task, check_votes_per_worker
 from wisecrowd.io.validation.findings import Finding
 from wisecrowd.io.validation.id_checks import check_ids
 from wisecrowd.utils.text import count_noun
@@ -122,24 +123,9 @@ def _check_swapped(comparisons: Comparisons, worker: NDArray[np.int32], workers:
 def _check_workers(comparisons: Comparisons, workers: pd.Index) -> Iterator[Finding]:
     counts = count_outcomes(comparisons)
     n_votes = counts.sum(axis=1)
-    active, single_vote = np.flatnonzero(n_votes), workers[n_votes == 1]
-    if active.size == 1:
-        yield Finding(
-            name="single-worker",
-            severity="warning",
-            count=1,
-            examples=tuple(workers[active]),
-            message=f"all comparisons are by {preview(workers[active])}, so workers cannot be compared",
-        )
-    if len(single_vote):
-        yield Finding(
-            name="one-vote-workers",
-            severity="warning" if len(single_vote) > active.size / 2 else "note",
-            count=len(single_vote),
-            examples=tuple(single_vote[:3]),
-            message=f"{len(single_vote):,} of {count_noun(active.size, 'worker')} made one comparison, which does not show "
-            f"their reliability ({preview(single_vote)})",
-        )
+    yield from check_votes_per_worker(
+        workers, n_votes, noun="comparisons", once="made one comparison, which does not show their reliability"
+    )
     for outcome, word in ((LEFT, "left"), (RIGHT, "right"), (TIE, "tie")):
         one_sided = np.flatnonzero(find_one_sided_workers(counts, outcome))
         if one_sided.size:
@@ -303,21 +289,6 @@ def _check_items(comparisons: Comparisons) -> Iterator[Finding]:
                 message=f"{count_noun(len(items), 'item')} {verb} all comparisons ({preview(items)}), so that only the prior "
                 "(ridge) bounds the score",
             )
-    no_vote, single_vote = comparisons.items[n_votes == 0], comparisons.items[n_votes == 1]
-    n_compared = comparisons.n_items - len(no_vote)
-    if len(no_vote):
-        yield Finding(
-            name="no-vote-items",
-            severity="note",
-            count=len(no_vote),
-            examples=tuple(no_vote[:3]),
-            message=f"{len(no_vote):,} of {count_noun(comparisons.n_items, 'item')} were never compared ({preview(no_vote)})",
-        )
-    if len(single_vote):
-        yield Finding(
-            name="one-vote-items",
-            severity="warning" if len(single_vote) > n_compared / 2 else "note",
-            count=len(single_vote),
-            examples=tuple(single_vote[:3]),
-            message=f"{len(single_vote):,} of {count_noun(n_compared, 'item')} were compared once ({preview(single_vote)})",
-        )
+    yield from check_votes_per_task(
+        comparisons.items, n_votes, noun="item", never="were never compared", once="were compared once"
+    )

@@ -14,6 +14,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import preview
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.spellings import find_equal_numbers, find_number_forms
+from wisecrowd.io.validation.count_checks import check_votes_per_task, check_votes_per_worker
 from wisecrowd.io.validation.findings import Finding, Severity
 from wisecrowd.io.validation.id_checks import NORMALISE_FIX, check_ids
 from wisecrowd.utils.text import count_noun
@@ -60,7 +61,10 @@ def check_crowd(
         yield from _check_repeats(crowd, crowd.worker, crowd.workers, repeats_allowed)
         yield from _check_workers(crowd, crowd.worker, crowd.workers)
         yield from _check_connections(crowd, crowd.worker)
-    yield from _check_tasks(crowd)
+    if crowd.has_workers:
+        yield from check_votes_per_task(crowd.tasks, crowd.votes_per_task)
+    else:  # a row may stand for several votes
+        yield from check_votes_per_task(crowd.tasks, crowd.votes_per_task, once=None)
     yield from check_ids({"label": [crowd.classes], "id": [crowd.tasks, crowd.workers]}, can_normalise=can_normalise)
     yield from _check_equal_numbers(crowd, can_normalise)
     if crowd.classes is not None:
@@ -160,25 +164,7 @@ def _check_repeats(
 
 
 def _check_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -> Iterator[Finding]:
-    n_votes = crowd.votes_per_worker
-    active, single_vote = np.flatnonzero(n_votes), workers[n_votes == 1]
-    if active.size == 1:
-        yield Finding(
-            name="single-worker",
-            severity="warning",
-            count=1,
-            examples=tuple(workers[active]),
-            message=f"all votes are by {preview(workers[active])}, so workers cannot be compared",
-        )
-    if len(single_vote):
-        yield Finding(
-            name="one-vote-workers",
-            severity="warning" if len(single_vote) > active.size / 2 else "note",
-            count=len(single_vote),
-            examples=tuple(single_vote[:3]),
-            message=f"{len(single_vote):,} of {count_noun(active.size, 'worker')} voted once, which does not show their "
-            f"accuracy ({preview(single_vote)})",
-        )
+    yield from check_votes_per_worker(workers, crowd.votes_per_worker)
     constant = workers[_find_constant_workers(crowd, worker)]
     if len(constant):
         yield Finding(
@@ -261,29 +247,6 @@ def _check_connections(crowd: Crowd, worker: NDArray[np.int32]) -> Iterator[Find
             f"{count_noun(len(outside), 'task')} outside the largest ({preview(outside)}); workers of different groups "
             "cannot be compared",
             fix="Have some tasks labelled by workers of several groups.",
-        )
-
-
-def _check_tasks(crowd: Crowd) -> Iterator[Finding]:
-    n_votes = crowd.votes_per_task
-    no_vote, single_vote = crowd.tasks[n_votes == 0], crowd.tasks[n_votes == 1]
-    n_labelled = len(n_votes) - len(no_vote)
-    if len(no_vote):
-        yield Finding(
-            name="no-vote-tasks",
-            severity="note",
-            count=len(no_vote),
-            examples=tuple(no_vote[:3]),
-            message=f"{len(no_vote):,} of {count_noun(len(n_votes), 'task')} have no vote ({preview(no_vote)})",
-        )
-    if len(single_vote) and crowd.has_workers:  # without worker ids, a row may stand for several votes
-        yield Finding(
-            name="one-vote-tasks",
-            severity="warning" if len(single_vote) > n_labelled / 2 else "note",
-            count=len(single_vote),
-            examples=tuple(single_vote[:3]),
-            message=f"{len(single_vote):,} of {count_noun(n_labelled, 'task')} have one vote, which no other confirms "
-            f"({preview(single_vote)})",
         )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.errors import preview
+from wisecrowd.io.validation.count_checks import check_votes_per_task, check_votes_per_worker
 from wisecrowd.io.validation.crowd_checks import MIN_VOTES
 from wisecrowd.io.validation.findings import Finding
 from wisecrowd.io.validation.id_checks import check_ids
@@ -38,31 +39,14 @@ def check_label_sets(crowd: LabelSetCrowd) -> Iterator[Finding]:
         yield Finding(name="empty-file", severity="error", count=1, message="there are no votes")
         return
     yield from _check_workers(crowd)
-    yield from _check_tasks(crowd)
+    yield from check_votes_per_task(crowd.tasks, crowd.votes_per_task)
     yield from _check_labels(crowd)
     yield from check_ids({"label": [crowd.labels], "id": [crowd.tasks, crowd.workers]})
 
 
 def _check_workers(crowd: LabelSetCrowd) -> Iterator[Finding]:
-    n_votes, workers = crowd.votes_per_worker, crowd.workers
-    active, single_vote = np.flatnonzero(n_votes), workers[n_votes == 1]
-    if active.size == 1:
-        yield Finding(
-            name="single-worker",
-            severity="warning",
-            count=1,
-            examples=tuple(workers[active]),
-            message=f"all votes are by {preview(workers[active])}, so workers cannot be compared",
-        )
-    if len(single_vote):
-        yield Finding(
-            name="one-vote-workers",
-            severity="warning" if len(single_vote) > active.size / 2 else "note",
-            count=len(single_vote),
-            examples=tuple(single_vote[:3]),
-            message=f"{len(single_vote):,} of {count_noun(active.size, 'worker')} voted once, which does not show their "
-            f"accuracy ({preview(single_vote)})",
-        )
+    workers = crowd.workers
+    yield from check_votes_per_worker(workers, crowd.votes_per_worker)
     set_size = np.diff(crowd.offset)
     is_constant, mean_size = find_constant_workers(crowd), np.bincount(crowd.worker, set_size, len(workers))
     for name, mask, description in (
@@ -106,29 +90,6 @@ def find_constant_workers(crowd: LabelSetCrowd, max_agreement: float = 2 / 3) ->
     np.minimum.at(low, crowd.worker, set_code)
     np.maximum.at(high, crowd.worker, set_code)
     return np.asarray((low == high) & (crowd.votes_per_worker >= MIN_VOTES) & (n_agreeing < max_agreement * n_others))
-
-
-def _check_tasks(crowd: LabelSetCrowd) -> Iterator[Finding]:
-    n_votes = crowd.votes_per_task
-    no_vote, single_vote = crowd.tasks[n_votes == 0], crowd.tasks[n_votes == 1]
-    n_labelled = len(n_votes) - len(no_vote)
-    if len(no_vote):
-        yield Finding(
-            name="no-vote-tasks",
-            severity="note",
-            count=len(no_vote),
-            examples=tuple(no_vote[:3]),
-            message=f"{len(no_vote):,} of {count_noun(len(n_votes), 'task')} have no vote ({preview(no_vote)})",
-        )
-    if len(single_vote):
-        yield Finding(
-            name="one-vote-tasks",
-            severity="warning" if len(single_vote) > n_labelled / 2 else "note",
-            count=len(single_vote),
-            examples=tuple(single_vote[:3]),
-            message=f"{len(single_vote):,} of {count_noun(n_labelled, 'task')} have one vote, which no other confirms "
-            f"({preview(single_vote)})",
-        )
 
 
 def _check_labels(crowd: LabelSetCrowd) -> Iterator[Finding]:
