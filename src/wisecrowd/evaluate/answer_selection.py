@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,9 +16,8 @@ from wisecrowd.base.registry import find
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.rows import assign_folds
-from wisecrowd.errors import InputError, UsageError, WisecrowdError, ignore_fit_warnings, preview
-from wisecrowd.evaluate.model_selection import LEVEL, Comparison, rank_log_probs
-from wisecrowd.utils.progress import report
+from wisecrowd.errors import UsageError, ignore_fit_warnings, preview
+from wisecrowd.evaluate.model_selection import LEVEL, Comparison, check_folds, predict_heldout_votes, rank_log_probs
 
 #: Candidates by answer type; the first of several tied methods is chosen.
 CANDIDATES = {
@@ -72,28 +70,16 @@ def compare_answer_methods(
     >>> compare_answer_methods(votes, ["judge-aware-bradley-terry", "bradley-terry"]).best
     'judge-aware-bradley-terry'
     """
-    if folds < 2:
-        raise UsageError(f"folds must be 2 or more; got {folds}")
-    if votes.n_votes < 2 * folds:
-        raise InputError(f"{folds} folds need at least {2 * folds} votes; got {votes.n_votes:,}")
+    check_folds(folds, votes.n_votes)
     candidates = _resolve_candidates(votes, methods)
     spread, n_spread = _find_units_to_spread(votes)
     fold = assign_folds(spread, n_spread, folds, np.random.default_rng(random_state))
-    log_probs: dict[str, NDArray[np.float64]] = {}
-    seconds: dict[str, float] = {}
-    failures: dict[str, str] = {}
-    for step, (name, method) in enumerate(candidates.items()):
-        report("comparing methods", step, len(candidates), name)
-        start_time = time.perf_counter()
-        try:
-            log_probs[name] = _predict_heldout(method, votes, fold, folds)
-        except WisecrowdError as error:
-            if methods is not None:  # a method that the caller named is not skipped silently
-                raise InputError(f"{name} cannot be compared: {error}") from None
-            failures[name] = str(error)
-        seconds[name] = (time.perf_counter() - start_time) / folds
-    if not log_probs:
-        raise InputError(f"none of the methods could be fitted: {failures}")
+    log_probs, seconds = predict_heldout_votes(
+        candidates,
+        lambda method: _predict_heldout(method, votes, fold, folds),
+        folds,
+        failures_are_skipped=methods is None,
+    )
     unit, n_units = _find_bootstrap_units(votes)
     weight = votes.vote_weight if isinstance(votes, Comparisons) else None
     table, tied_methods = rank_log_probs(log_probs, unit, n_units, random_state, weight)

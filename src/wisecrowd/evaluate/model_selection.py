@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,27 +143,15 @@ def compare_methods(
             raise UsageError("methods for comparisons and label sets use neither X nor truth; leave them out")
         return compare_answer_methods(crowd, methods, folds=folds, random_state=random_state)
     votes = require_categorical_crowd(crowd, "comparing methods")
-    if folds < 2:
-        raise UsageError(f"folds must be 2 or more; got {folds}")
-    if votes.n_votes < 2 * folds:
-        raise InputError(f"{folds} folds need at least {2 * folds} votes; got {votes.n_votes:,}")
+    check_folds(folds, votes.n_votes)
     candidates = _resolve_candidates(methods, X, votes)
     fold = assign_vote_folds(votes, folds, random_state)
-    log_probs: dict[str, NDArray[np.float64]] = {}
-    seconds: dict[str, float] = {}
-    failures: dict[str, str] = {}
-    for step, (name, method) in enumerate(candidates.items()):
-        report("comparing methods", step, len(candidates), name)
-        start_time = time.perf_counter()
-        try:
-            log_probs[name] = heldout_log_probs(method, votes, X, fold, folds)
-        except WisecrowdError as error:
-            if methods is not None:  # a method that the caller named is not skipped silently
-                raise InputError(f"{name} cannot be compared: {error}") from None
-            failures[name] = str(error)
-        seconds[name] = (time.perf_counter() - start_time) / folds
-    if not log_probs:
-        raise InputError(f"none of the methods could be fitted: {failures}")
+    log_probs, seconds = predict_heldout_votes(
+        candidates,
+        lambda method: heldout_log_probs(method, votes, X, fold, folds),
+        folds,
+        failures_are_skipped=methods is None,
+    )
     table, tied_methods = _rank_methods(log_probs, votes, random_state)
     table["seconds"] = pd.Series(seconds)
     fitted = {name: fit_method(candidates[name], votes, X) for name in table.index}
@@ -238,6 +226,93 @@ def _resolve_candidates(methods: Sequence[Any] | None, X: FeaturesLike | None, v
     if len(candidates) < 1:
         raise UsageError("methods is empty; name at least one method")
     return candidates
+
+
+def check_folds(folds: int, n_votes: int) -> None:
+    """Raise an error if votes cannot be split into folds.
+
+    Parameters
+    ----------
+    folds : int
+        Number of folds.
+    n_votes : int
+        Number of votes.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two folds.
+    InputError
+        If there are fewer than two votes for each fold.
+
+    Examples
+    --------
+    >>> check_folds(5, 8)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: 5 folds need at least 10 votes; got 8
+    """
+    if folds < 2:
+        raise UsageError(f"folds must be 2 or more; got {folds}")
+    if n_votes < 2 * folds:
+        raise InputError(f"{folds} folds need at least {2 * folds} votes; got {n_votes:,}")
+
+
+def predict_heldout_votes(
+    candidates: Mapping[str, Any],
+    predict: Callable[[Any], NDArray[np.float64]],
+    folds: int,
+    *,
+    failures_are_skipped: bool,
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, float]]:
+    """Let every candidate predict held-out votes, and report progress.
+
+    Parameters
+    ----------
+    candidates : mapping of str to Method
+        Unfitted methods by name.
+    predict : callable
+        Function of a method that returns the log-probability of every vote.
+    folds : int
+        Number of fits in a call of ``predict``.
+    failures_are_skipped : bool
+        Whether to leave out methods that cannot be fitted, as long as others can. A method that the caller named is not left out
+        silently.
+
+    Returns
+    -------
+    log_probs : dict of str to ndarray of shape (n_votes,)
+        Log-probabilities by method.
+    seconds : dict of str to float
+        Seconds of one fit by method, also of those left out.
+
+    Raises
+    ------
+    InputError
+        If a method that the caller named, or none of the methods, can be fitted.
+
+    Examples
+    --------
+    >>> log_probs, seconds = predict_heldout_votes({"a": -0.5}, lambda method: np.full(2, method), 2, failures_are_skipped=True)
+    >>> log_probs["a"].tolist(), list(seconds)
+    ([-0.5, -0.5], ['a'])
+    """
+    log_probs: dict[str, NDArray[np.float64]] = {}
+    seconds: dict[str, float] = {}
+    failures: dict[str, str] = {}
+    for step, (name, method) in enumerate(candidates.items()):
+        report("comparing methods", step, len(candidates), name)
+        start_time = time.perf_counter()
+        try:
+            log_probs[name] = predict(method)
+        except WisecrowdError as error:
+            if not failures_are_skipped:
+                raise InputError(f"{name} cannot be compared: {error}") from None
+            failures[name] = str(error)
+        seconds[name] = (time.perf_counter() - start_time) / folds
+    if not log_probs:
+        raise InputError(f"none of the methods could be fitted: {failures}")
+    return log_probs, seconds
 
 
 def _rank_methods(
