@@ -15,8 +15,9 @@ from wisecrowd.errors import preview
 from wisecrowd.utils.text import count_noun
 
 #: Characters that are not seen and not spaces: format characters such as zero-width spaces, variation selectors, fillers.
-_INVISIBLE = r"[\p{Cf}\x{34F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{FE00}-\x{FE0F}]+"
-_SPACES = r"[\s\p{Z}\x{2800}]+"
+INVISIBLE = r"\p{Cf}\x{34F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{FE00}-\x{FE0F}"
+#: Spaces of all kinds.
+SPACES = r"\s\p{Z}\x{2800}"
 #: Numbers without an exponent. Leading zeros make a code: 007 is not 7.
 _PLAIN_NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$"
 #: Large and small numbers as programs write them, such as 1e+16. Without a sign, 12e4 may be part of a hash.
@@ -77,10 +78,56 @@ def find_equal_numbers(index: pd.Index) -> list[str]:
     """
     if index.inferred_type != "string":
         return []
-    forms = find_number_forms(pa.array(index)).to_pandas()
-    positions = np.flatnonzero((forms.duplicated(keep=False) & forms.notna()).to_numpy())
-    equal: list[str] = index[positions[forms.iloc[positions].argsort(kind="stable").to_numpy()]].tolist()
+    return list_equal(index, find_number_forms(pa.array(index)).to_pandas())
+
+
+def list_equal(index: pd.Index, keys: pd.Series[str]) -> list[str]:
+    """Return the ids whose key is that of another id.
+
+    Parameters
+    ----------
+    index : Index
+        Ids.
+    keys : Series
+        Key of each id. A missing key equals no other.
+
+    Returns
+    -------
+    list of str
+        Ids, those of one key together.
+
+    Examples
+    --------
+    >>> list_equal(pd.Index(["Cat", "dog", "cat"]), pd.Series(["cat", "dog", "cat"]))
+    ['Cat', 'cat']
+    """
+    is_repeated = keys.duplicated(keep=False) & keys.notna()
+    positions = np.flatnonzero(is_repeated.to_numpy())
+    equal: list[str] = index[positions[keys.iloc[positions].argsort(kind="stable").to_numpy()]].tolist()
     return equal
+
+
+def fold_unicode(texts: pa.Array, removed: str) -> pa.Array:
+    """Return texts in lower case and in one Unicode form, without some characters.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array of string
+        Texts.
+    removed : str
+        Characters to remove, as in the brackets of a regular expression, such as `INVISIBLE`.
+
+    Returns
+    -------
+    pyarrow.Array of string
+
+    Examples
+    --------
+    >>> fold_unicode(pa.array(["Cafe\\u0301", "caf\\u00e9\\u200b"]), INVISIBLE).to_pylist()
+    ['café', 'café']
+    """
+    seen = pc.replace_substring_regex(pc.utf8_normalize(texts, form="NFKC"), pattern=f"[{removed}]+", replacement="")
+    return pc.utf8_normalize(pc.utf8_lower(seen), form="NFKC")  # lower case has forms of its own
 
 
 def make_spelling_keys(texts: pa.Array) -> pa.Array:
@@ -103,9 +150,9 @@ def make_spelling_keys(texts: pa.Array) -> pa.Array:
     ['new york', '1', '007']
     """
     if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():  # so are most ids, and the rest takes far longer
-        texts = pc.replace_substring_regex(pc.utf8_normalize(texts, form="NFKC"), pattern=_INVISIBLE, replacement="")
-        texts = pc.utf8_normalize(pc.utf8_lower(texts), form="NFKC")  # lower case has forms of its own
-    texts = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), pattern=_SPACES, replacement=" "))
+        texts = fold_unicode(texts, INVISIBLE)
+    spaced = pc.replace_substring_regex(pc.utf8_lower(texts), pattern=f"[{SPACES}]+", replacement=" ")
+    texts = pc.utf8_trim_whitespace(spaced)
     return pc.coalesce(find_number_forms(texts), texts)
 
 

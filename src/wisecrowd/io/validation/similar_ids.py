@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Characters that are not seen: spaces of all kinds, format characters such as zero-width spaces, variation selectors, fillers.
-_INVISIBLE = r"[\s\p{Z}\p{Cf}\x{34F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2800}\x{FE00}-\x{FE0F}]+"
+from wisecrowd.io.tables.spellings import INVISIBLE, SPACES, fold_unicode, list_equal
 
 
 def find_similar_ids(index: pd.Index) -> list[str]:
@@ -31,7 +29,7 @@ def find_similar_ids(index: pd.Index) -> list[str]:
     """
     if index.inferred_type != "string":
         return []
-    return _list_groups(index, _simplify(pa.array(index)).to_pandas())
+    return list_equal(index, _simplify(pa.array(index)).to_pandas())
 
 
 def find_lookalike_ids(index: pd.Index) -> list[str]:
@@ -59,23 +57,11 @@ def find_lookalike_ids(index: pd.Index) -> list[str]:
     is_ascii = pc.string_is_ascii(ids)
     if pc.all(is_ascii, min_count=0).as_py():  # so are most ids, and the rest takes far longer
         return []
-    normalized = pc.replace_substring_regex(pc.utf8_normalize(ids, form="NFKC"), pattern=_INVISIBLE, replacement="")
-    # Lower case has forms of its own.
-    key = pc.if_else(is_ascii, simplified, pc.utf8_normalize(pc.utf8_lower(normalized), form="NFKC"))
+    key = pc.if_else(is_ascii, simplified, fold_unicode(ids, SPACES + INVISIBLE))
     frame = pd.DataFrame({"key": key.to_pandas(), "simplified": simplified.to_pandas()})
     n_forms = frame.drop_duplicates().groupby("key", sort=False).size()
-    return _list_groups(index, frame["key"].where(frame["key"].isin(n_forms.index[n_forms > 1])))
+    return list_equal(index, frame["key"].where(frame["key"].isin(n_forms.index[n_forms > 1])))
 
 
 def _simplify(ids: pa.Array) -> pa.Array:
     return pc.replace_substring(pc.utf8_lower(pc.utf8_trim_whitespace(ids)), " ", "")
-
-
-def _list_groups(index: pd.Index, key: pd.Series[str]) -> list[str]:
-    """Return the ids whose key occurs several times, those of one key together. A missing key is no group."""
-    is_repeated = key.duplicated(keep=False) & key.notna()
-    if not is_repeated.any():
-        return []
-    positions = np.flatnonzero(is_repeated.to_numpy())
-    listed: list[str] = index[positions[key.iloc[positions].argsort(kind="stable").to_numpy()]].tolist()
-    return listed
