@@ -17,7 +17,7 @@ SHARPNESS_RANGE = (0.2, 10.0)
 
 
 def sharpen(class_probs: NDArray[np.float64], sharpness: float) -> NDArray[np.float64]:
-    """Return f^s, normalized: more confident than f for a sharpness above 1, less for one below.
+    """Return f^s, normalised: more confident than f for a sharpness above 1, less for one below.
 
     Parameters
     ----------

@@ -50,6 +50,18 @@ def with_options(group: type[Any], name: str | None = None) -> Callable[[F], F]:
 
     ``@with_options(Reading)`` on ``def check(votes, *, reading: Reading)`` makes every field of ``Reading`` an option. The
     argument is named like the class unless ``name`` is given.
+
+    Parameters
+    ----------
+    group : type
+        Dataclass whose fields are annotated as options.
+    name : str, optional
+        Argument of the command that receives the options.
+
+    Returns
+    -------
+    callable
+        Decorator of the command.
     """
 
     def decorate(command: F) -> F:

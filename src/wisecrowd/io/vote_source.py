@@ -176,8 +176,8 @@ class VoteSource:
                 raise InputError(
                     f"this {self.format.name} data holds no truth; give a file with a task and a truth column"
                 )
-            known = table["truth"] if match is None else _match_truth(table["truth"], match)
-            return _parse_truth_numbers(known) if numeric else known
+            true_labels = table["truth"] if match is None else _match_truth(table["truth"], match)
+            return _parse_truth_numbers(true_labels) if numeric else true_labels
 
     def _read_truth_table(self, task: str | None, truth: str | None, question: str | None) -> TruthTable | None:
         if question is None:

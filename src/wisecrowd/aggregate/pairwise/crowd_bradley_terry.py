@@ -202,7 +202,21 @@ class _Posterior:
         return -value, -gradient
 
     def information(self, parameters: Array, cells: WorkerCells, *, observed: bool) -> WorkerInformation:
-        """Return the observed or the Fisher information plus the prior precision."""
+        """Return the observed or the Fisher information plus the prior precision.
+
+        Parameters
+        ----------
+        parameters : ndarray of shape (n_items + n_workers,)
+            Scores of the items, then z of each worker.
+        cells : WorkerCells
+            Combinations of worker and item that occur in rows.
+        observed : bool
+            Whether to return the observed information, which need not be positive definite.
+
+        Returns
+        -------
+        WorkerInformation
+        """
         from scipy.sparse import csr_array
 
         rows = self.rows
