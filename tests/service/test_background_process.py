@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing.util
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
 import pytest
 
@@ -64,3 +68,43 @@ def test_cancelling_a_job_does_not_stop_another_one(background: BackgroundProces
     first, second = background.submit(time.sleep, 0.2), background.submit(pow, 2, 5)
     background.cancel(first)
     assert second.result(60) == 32
+
+
+class _StoppedError(Exception):
+    """A signal was handled."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of threads are POSIX only")
+def test_a_signal_while_the_process_starts_is_handled_when_it_has_started(
+    background: BackgroundProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread receives the signal, so that blocking it in the main thread does not help."""
+    waiting = threading.Event()
+    other = threading.Thread(target=waiting.wait)
+    other.start()
+    spawn = multiprocessing.util.spawnv_passfds
+
+    def spawn_and_signal(*args: Any) -> int:
+        signal.pthread_kill(other.ident or 0, signal.SIGTERM)
+        time.sleep(0.05)
+        return spawn(*args)
+
+    def stop(*_: object) -> None:
+        raise _StoppedError
+
+    background.submit(os.getpid).result()  # starts the tracker of semaphores
+    background.terminate()
+    second = BackgroundProcess()
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", spawn_and_signal)
+        with pytest.raises(_StoppedError):
+            second.submit(os.getpid)
+        assert [process.is_alive() for process in second.processes] == [True]
+        assert signal.getsignal(signal.SIGTERM) is stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        waiting.set()
+        other.join()
+        second.terminate()
+    assert [process.is_alive() for process in second.processes] == [False]

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -26,10 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class _ChildProcess(SpawnProcess):
-    """Process that Ctrl-C in a terminal does not interrupt, not even while it starts; its parent ends it.
-
-    The parent handles signals when the process has started, so that it knows the process that it ends.
-    """
+    """Process that Ctrl-C in a terminal does not interrupt, not even while it starts; its parent ends it."""
 
     def start(self) -> None:
         if not hasattr(signal, "pthread_sigmask"):  # Windows
@@ -91,7 +88,7 @@ class BackgroundProcess:
         concurrent.futures.Future
             Result of the function.
         """
-        with self._lock:
+        with self._lock, _postponed_signals():
             try:
                 job = self._pool.submit(function, *args, **kwargs)
             except BrokenProcessPool:
@@ -109,7 +106,7 @@ class BackgroundProcess:
     @property
     def processes(self) -> list[SpawnProcess]:
         """Processes that were started and may still run."""
-        return list(self._context.processes)
+        return [process for process in self._context.processes if process.pid is not None]
 
     def cancel(self, job: Future[Any]) -> None:
         """Cancel a job. The child is stopped if it runs the job and no other one waits; a new one starts with the next job.
@@ -135,6 +132,29 @@ class BackgroundProcess:
     def _start_pool(self) -> None:
         self._context = _TrackingContext()
         self._pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=initialize_child)
+
+
+@contextlib.contextmanager
+def _postponed_signals() -> Iterator[None]:
+    """Handle SIGINT and SIGTERM after the block, so that no exception of a handler leaves a process half started.
+
+    Blocking the signals in this thread is not enough: another thread receives them, and the main thread handles them.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread handles signals
+        yield
+        return
+    received: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
+    handlers = {number: handler for number, handler in handlers.items() if handler is not None}  # None: not Python's
+    for number in handlers:
+        signal.signal(number, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for late in received:
+        signal.raise_signal(late)
 
 
 def initialize_child() -> None:

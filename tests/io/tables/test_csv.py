@@ -245,3 +245,14 @@ def test_blank_lines_behind_a_byte_order_mark_are_refused(tmp_path: Path) -> Non
     path.write_bytes(b"\xef\xbb\xbf\n\n")
     with pytest.raises(InputError, match="blank lines only"):
         wc.read_truth(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "advice"),
+    [("t2,ann", "complete the row, or remove it"), ("t2,ann,a,b", "put quotes around values that hold ','")],
+)
+def test_advice_on_rows_of_another_length(tmp_path: Path, row: str, advice: str) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(f"task,worker,label\nt1,ann,x\n{row}\n")
+    with pytest.raises(InputError, match=f"line 3 has .* columns, not 3.*; {advice}$"):
+        wc.read(path)

@@ -232,9 +232,12 @@ def ragged_row_error(path: Path, separator: str, row: Any) -> InputError:
     """
     lines = None if row.number is None else find_record_lines(path, separator, [row.number - 1])
     position = "a row" if row.number is None else f"row {row.number}" if lines is None else f"line {lines[0]}"
+    if row.actual_columns > row.expected_columns:
+        advice = f"put quotes around values that hold {separator!r}"
+    else:
+        advice = "complete the row, or remove it"
     return InputError(
-        f"{position} has {row.actual_columns} columns, not {row.expected_columns}: {row.text[:80]!r}; "
-        f"put quotes around values that hold {separator!r}"
+        f"{position} has {row.actual_columns} columns, not {row.expected_columns}: {row.text[:80]!r}; {advice}"
     )
 
 
