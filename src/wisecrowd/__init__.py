@@ -134,7 +134,9 @@ _HOME = {
     "simulate_crowd": "simulate",
     "simulate_label_sets": "simulate.label_sets",
     "simulate_ratings": "simulate.ratings",
+    "vote_quality": "diagnose.votes",
     "waum": "diagnose.margins",
+    "worker_agreement": "diagnose.agreement_matrix",
     "write": "io.vote_source",
 }
 
@@ -202,6 +204,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
+    from wisecrowd.diagnose.agreement_matrix import worker_agreement as worker_agreement
     from wisecrowd.diagnose.comparison_diagnosis import diagnose_comparisons as diagnose_comparisons
     from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
     from wisecrowd.diagnose.groups import group_workers as group_workers
@@ -210,6 +213,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
     from wisecrowd.diagnose.raters import diagnose_raters as diagnose_raters
+    from wisecrowd.diagnose.votes import vote_quality as vote_quality
     from wisecrowd.evaluate.audit import draw_audit_sample as draw_audit_sample
     from wisecrowd.evaluate.audit import evaluate_audit as evaluate_audit
     from wisecrowd.evaluate.completion import CompleterScore as CompleterScore

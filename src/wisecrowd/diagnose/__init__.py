@@ -1,11 +1,13 @@
 """Diagnosis of workers and tasks, and agreement of a crowd."""
 
+from wisecrowd.diagnose.agreement_matrix import WorkerAgreement, worker_agreement
 from wisecrowd.diagnose.comparison_diagnosis import ComparisonDiagnosis, diagnose_comparisons
 from wisecrowd.diagnose.diagnosis import Diagnosis, diagnose_crowd
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
 from wisecrowd.diagnose.label_set_diagnosis import LabelSetDiagnosis, diagnose_label_sets
 from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
 from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
+from wisecrowd.diagnose.votes import vote_quality
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "LabelSetDiagnosis",
     "RaterDiagnosis",
     "TaskDiagnosis",
+    "WorkerAgreement",
     "WorkerDiagnosis",
     "WorkerGroups",
     "diagnose_comparisons",
@@ -22,4 +25,6 @@ __all__ = [
     "diagnose_label_sets",
     "diagnose_raters",
     "group_workers",
+    "vote_quality",
+    "worker_agreement",
 ]

@@ -15,6 +15,7 @@ distinguished in greyscale and with any colour vision.
 """
 
 from wisecrowd.plot._abilities import abilities, expertise
+from wisecrowd.plot._agreement import agreement
 from wisecrowd.plot._budget import budget
 from wisecrowd.plot._calibration import calibration
 from wisecrowd.plot._confusion import confusion
@@ -28,6 +29,7 @@ from wisecrowd.plot._votes_per_worker import votes_per_worker
 
 __all__ = [
     "abilities",
+    "agreement",
     "budget",
     "calibration",
     "confusion",
