@@ -108,7 +108,7 @@ def test_score_judges_and_does_not_teach(run: Any, votes: Path, gold: Path) -> N
 
 
 def test_truth_is_kept_and_teaches(run: Any, votes: Path, gold: Path) -> None:
-    told = run("aggregate", votes, "-m", "majority-vote", "--truth", gold, "-o", "out").stdout
+    told = run("aggregate", votes, "-m", "majority-vote", "--gold", gold, "-o", "out").stdout
     assert "12 tasks with known truth used in the fit" in told
     truth = {row["task"]: row["truth"] for row in rows_of(gold)}
     labels = rows_of(Path("out/labels.csv"))
@@ -121,10 +121,10 @@ def test_truth_is_kept_and_teaches(run: Any, votes: Path, gold: Path) -> None:
 def test_what_was_told_is_not_scored(run: Any, votes: Path, gold: Path, tmp_path: Path) -> None:
     some = tmp_path / "some.csv"
     some.write_text("\n".join(gold.read_text(encoding="utf-8").splitlines()[:4]) + "\n", encoding="utf-8")
-    record = json.loads(run("aggregate", votes, "--truth", some, "--score", gold, "--json").stdout)
+    record = json.loads(run("aggregate", votes, "--gold", some, "--score", gold, "--json").stdout)
     assert record["summary"]["score"]["n_tasks"] == 9
     assert record["summary"]["score"]["gold_left_out"] == 3
-    result = run("aggregate", votes, "--truth", gold, "--score", gold)
+    result = run("aggregate", votes, "--gold", gold, "--score", gold)
     assert result.exit_code == 1
     assert "score other tasks" in result.stderr
 
@@ -132,7 +132,7 @@ def test_what_was_told_is_not_scored(run: Any, votes: Path, gold: Path, tmp_path
 def test_truth_of_other_tasks_is_an_error(run: Any, votes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("task,truth\nx1,cat\n", encoding="utf-8")
-    for option in ("--truth", "--score"):
+    for option in ("--gold", "--score"):
         result = run("aggregate", votes, option, other)
         assert result.exit_code == 1
         assert "Error:" in result.stderr
@@ -244,7 +244,7 @@ def test_ids_meet_though_one_file_has_numbers_and_the_other_text(run: Any, tmp_p
     frame.to_parquet(tmp_path / "votes.parquet")
     (tmp_path / "gold.csv").write_text("task,truth\n1,x\n", encoding="utf-8")
     pd.DataFrame({"task": [1, 2], "truth": ["x", "x"]}).to_parquet(tmp_path / "known.parquet")
-    result = run("aggregate", "votes.parquet", "--truth", "gold.csv", "--score", "known.parquet", "--json")
+    result = run("aggregate", "votes.parquet", "--gold", "gold.csv", "--score", "known.parquet", "--json")
     assert result.exit_code == 0, result.stderr
     summary = json.loads(result.stdout)["summary"]
     assert summary["gold"]["tasks"] == 1
@@ -291,7 +291,7 @@ def test_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
 
 def test_gold_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
     (tmp_path / "gold.csv").write_text("task,truth\n1,7.5\n", encoding="utf-8")
-    result = run("aggregate", ratings, "--numeric", "-m", "mean", "--truth", "gold.csv", "-o", "out")
+    result = run("aggregate", ratings, "--numeric", "-m", "mean", "--gold", "gold.csv", "-o", "out")
     assert result.exit_code == 0, result.stderr
     assert float(rows_of(Path("out/labels.csv"))[0]["label"]) == 7.5
     assert "1 task with known truth used in the fit" in result.stdout

@@ -40,7 +40,7 @@ def test_it_says_what_to_use_and_why(run: Run, files: tuple[Path, Path]) -> None
 
 def test_known_truth_is_shown_and_does_not_choose(run: Run, files: tuple[Path, Path]) -> None:
     votes, truth = files
-    said = run("compare", votes, *TWO, "--truth", truth, "--json")
+    said = run("compare", votes, *TWO, "--score", truth, "--json")
     found = json.loads(said.stdout)
     assert found["use"] == json.loads(run("compare", votes, *TWO, "--json").stdout)["use"]
     best = next(row for row in found["methods"] if row["method"] == "dawid-skene")
@@ -79,4 +79,4 @@ def test_comparisons_and_label_sets(run: Any, tmp_path: Path) -> None:
     tags.assign(labels=["|".join(labels) for labels in tags["labels"]]).to_csv(tmp_path / "tags.csv", index=False)
     figures = json.loads(run("compare", "tags.csv", "-m", "binary-relevance", "--folds", "2", "--json").stdout)
     assert (figures["use"], figures["answers"]) == ("binary-relevance", "multilabel")
-    assert run("compare", "tags.csv", "--truth", "tags.csv").exit_code != 0
+    assert run("compare", "tags.csv", "--score", "tags.csv").exit_code != 0

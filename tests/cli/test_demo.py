@@ -92,7 +92,7 @@ def test_the_demo(run: Any) -> None:
     assert address == (folder / "report.html").resolve().as_uri()
     html = (folder / "report.html").read_text(encoding="utf-8")
     assert TITLE in html
-    assert "wisecrowd report wisecrowd-demo/votes.csv --truth wisecrowd-demo/truth.csv" in html
+    assert "wisecrowd report wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv" in html
 
     [command] = re.findall(r"^  wisecrowd (.*)$", shown, re.MULTILINE)
     again = run(*command.split())

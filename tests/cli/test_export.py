@@ -179,7 +179,7 @@ def test_one_of_several_questions(run: Any, tmp_path: Path) -> None:
     consensus = read_project(tmp_path / "p.json").get_question("mood").consensus
     assert consensus is not None
     assert consensus["label"].to_dict() == {"0": "bad", "1": "good", "2": "good"}
-    result = run("aggregate", "export.json", "--question", "mood", "--truth", "export.json")
+    result = run("aggregate", "export.json", "--question", "mood", "--gold", "export.json")
     assert "3 tasks with known truth used in the fit" in result.stdout
     result = run("aggregate", "export.json", "--question", "tags=b", "-m", "majority-vote", "--score", "export.json")
     assert "accuracy 0.0%" in result.stdout

@@ -25,7 +25,7 @@ def test_the_record_tells_how_to_repeat_the_run(run: Any, votes: Path, gold: Pat
     text = votes.read_text(encoding="utf-8").replace("task,worker,label", "photo,who,said")
     Path("odd.txt").write_text(text + "t00,ann,dog\nt99,ann,\n", encoding="utf-8")
     options = {"task": "photo", "worker": "who", "label": "said", "duplicates": "distinct", "missing": "drop",
-               "format": "csv", "truth": "some.csv", "score": gold.name}  # fmt: skip
+               "format": "csv", "gold": "some.csv", "score": gold.name}  # fmt: skip
     Path("some.csv").write_text("task,truth\nt00,dog\n", encoding="utf-8")
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     result = run("aggregate", "odd.txt", *words, "-o", "out", "--quiet")
@@ -47,7 +47,7 @@ def test_the_record_tells_how_to_repeat_the_run(run: Any, votes: Path, gold: Pat
 
 def test_the_record_names_the_format_that_was_recognised(run: Any, votes: Path) -> None:
     record = json.loads(run("aggregate", votes.name, "--json").stdout)
-    assert (record["command"]["format"], record["command"]["truth"]) == ("csv", None)
+    assert (record["command"]["format"], record["command"]["gold"]) == ("csv", None)
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ OBEYED = re.compile(
 COMMANDS = {
     "check": ["check", "votes.parquet"],
     "aggregate": ["aggregate", "votes.parquet", "-o", "aggregate", "--proba", "--save", "--score", "truth.parquet"],
-    "gold": ["aggregate", "votes.jsonl", "-m", "majority-vote", "--truth", "truth.parquet", "-o", "gold"],
+    "gold": ["aggregate", "votes.jsonl", "-m", "majority-vote", "--gold", "truth.parquet", "-o", "gold"],
     "diagnose": ["diagnose", "votes.parquet", "-o", "diagnose"],
     "compare": [
-        "compare", "votes.parquet", "-m", "majority-vote", "-m", "wawa", "--folds", "2", "--truth", "truth.parquet",
+        "compare", "votes.parquet", "-m", "majority-vote", "-m", "wawa", "--folds", "2", "--score", "truth.parquet",
         "-o", "compare",
     ],
     "plan": ["plan", "votes.parquet", "--budget", "30", "-o", "plan"],

@@ -151,7 +151,7 @@ def test_ids_meet_though_one_file_has_numbers_and_the_other_text(run: Any) -> No
 def test_gold_and_score(run: Any, votes: Path, features: Path, gold: Path, tmp_path: Path) -> None:
     some = tmp_path / "some.csv"
     some.write_text("\n".join(gold.read_text(encoding="utf-8").splitlines()[:4]) + "\n", encoding="utf-8")
-    told = run("learn", votes, "-x", features, *RAYKAR, "--truth", some, "--score", gold, "--json")
+    told = run("learn", votes, "-x", features, *RAYKAR, "--gold", some, "--score", gold, "--json")
     summary = json.loads(told.stdout)["summary"]
     assert summary["gold"]["tasks"] == 3
     assert summary["score"]["n_tasks"] == 9

@@ -400,4 +400,4 @@ def test_with_machines_alone_gold_is_the_only_anchor(run: Run, votes: Path, memb
     assert "only gold shows which of them are right" in said.stderr
     made = pd.read_csv(votes)
     gold.write_text(f"task,truth\n{made['task'][0]},{made['label'][0]}\n")
-    assert "only gold" not in run("aggregate", votes, "-m", "panel", "--members", members, "--truth", gold).stderr
+    assert "only gold" not in run("aggregate", votes, "-m", "panel", "--members", members, "--gold", gold).stderr

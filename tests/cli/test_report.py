@@ -32,7 +32,7 @@ def test_truth_texts_and_title_are_on_the_page(run: Run, votes: Path, gold: Path
     texts = tmp_path / "tasks.csv"
     texts.write_text("task,wording\nt01,Is it a <cat>?\n", encoding="utf-8")
     said = run(
-        "report", votes, QUICK, "--truth", gold, "--texts", texts, "--text-column", "wording", "--title", "Cats & dogs"
+        "report", votes, QUICK, "--score", gold, "--texts", texts, "--text-column", "wording", "--title", "Cats & dogs"
     )
     assert said.exit_code == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path
     ("words", "message"),
     [
         (("--no-workers",), "needs worker ids, but this crowd has none"),
-        (("--truth", "absent.csv"), "absent.csv"),
+        (("--score", "absent.csv"), "absent.csv"),
         (("--texts", "absent.csv"), "absent.csv"),
         (("--images", "absent"), "absent"),
         (("--features", "absent.npz"), "absent.npz"),
@@ -132,4 +132,4 @@ def test_comparisons(run: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "comparisons of two items" in result.stdout
     assert "What to compare next" in (tmp_path / "arena.html").read_text(encoding="utf-8")
-    assert run("report", "arena.csv", "-o", "other.html", "--truth", "arena.csv").exit_code != 0
+    assert run("report", "arena.csv", "-o", "other.html", "--score", "arena.csv").exit_code != 0

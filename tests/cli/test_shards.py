@@ -50,7 +50,7 @@ def test_the_answers_are_those_of_the_file(run: Callable[..., Any], place: Path)
 
 def test_gold_is_kept_and_not_scored(run: Callable[..., Any], place: Path) -> None:
     done = run(
-        "aggregate", place / "crowd", "--truth", place / "gold.csv", "--score", place / "known.csv", "--json"
+        "aggregate", place / "crowd", "--gold", place / "gold.csv", "--score", place / "known.csv", "--json"
     )  # fmt: skip
     summary = json.loads(done.stdout)["summary"]
     assert summary["gold"]["tasks"] == 20

@@ -71,7 +71,6 @@ Output = Annotated[
 Gold = Annotated[
     Path | None,
     typer.Option(
-        "--truth",
         "--gold",
         metavar="FILE",
         show_default=False,
@@ -255,9 +254,7 @@ def _score(
         return _figures(truth, fitted, estimate)
     facts = match_task_ids(truth, crowd.tasks).isin(match_task_ids(gold, crowd.tasks))
     if facts.all():
-        raise InputError(
-            "every task of --score is also in --truth, which the method was fitted with; score other tasks"
-        )
+        raise InputError("every task of --score is also in --gold, which the method was fitted with; score other tasks")
     return _figures(truth[~facts], fitted, estimate) | {"gold_left_out": int(facts.sum())}
 
 

@@ -33,7 +33,7 @@ def aggregate(
     features: feature_files.FeaturesFile = None,
     members: members_file.MembersFile = None,
     output: fitting.Output = None,
-    truth: fitting.Gold = None,
+    gold: fitting.Gold = None,
     score: Annotated[
         Path | None,
         typer.Option(
@@ -74,7 +74,7 @@ def aggregate(
     With known truth for some tasks, use it in the fit (gold tasks), or keep it
     to score the labels:
 
-      wisecrowd aggregate votes.csv --truth gold.csv -o results
+      wisecrowd aggregate votes.csv --gold gold.csv -o results
       wisecrowd aggregate votes.csv --score gold.csv -o results
 
     Aggregate numbers:
@@ -120,7 +120,7 @@ def aggregate(
     from wisecrowd.cli._summary import describe_crowd, describe_order, summary_lines
     from wisecrowd.errors import UsageError
 
-    reading.check_gold_columns(truth, score)
+    reading.check_gold_columns(gold, score)
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
     other_answers = (
         None
@@ -131,7 +131,7 @@ def aggregate(
         class_options = {
             "--features": features,
             "--members": members,
-            "--truth": truth,
+            "--gold": gold,
             "--score": score,
             "--proba": proba,
         }
@@ -145,20 +145,20 @@ def aggregate(
     members_file.check_members_option(unfitted, members)
     if are_shards(votes):
         _aggregate_shards(
-            votes, unfitted, truth, score, reading, output=output, proba=proba, save=save, spreadsheet=spreadsheet,
+            votes, unfitted, gold, score, reading, output=output, proba=proba, save=save, spreadsheet=spreadsheet,
             verify=not no_verify, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
     if no_verify:
         raise UsageError("--no-verify skips the digests of shards, and these votes are not in shards; leave it out")
     source = feature_files.find_features(unfitted, features, votes)
-    inputs = [path for path in (votes, source, members, truth, score) if path is not None]
+    inputs = [path for path in (votes, source, members, gold, score) if path is not None]
     if output is not None:
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        gold = None if truth is None else read_truth(truth, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = None if source is None else feature_files.read_features_file(source, reading)
     _check_kind(unfitted, crowd, proba=proba)
@@ -174,11 +174,11 @@ def aggregate(
     fitting.warn_similar_labels(crowd, votes)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
-        fitted = unfitted.fit(crowd, X, truth=gold)
-        estimate = fitting.assess_labels(fitted, crowd, gold, X)
-    summary = fitting.summarise_fit(fitted, crowd, gold, score_truth, score, estimate) | members_file.summarise_judges(
-        fitted
-    )
+        fitted = unfitted.fit(crowd, X, truth=gold_truth)
+        estimate = fitting.assess_labels(fitted, crowd, gold_truth, X)
+    summary = fitting.summarise_fit(
+        fitted, crowd, gold_truth, score_truth, score, estimate
+    ) | members_file.summarise_judges(fitted)
     if feature_table is not None:
         summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     command = {
@@ -186,13 +186,15 @@ def aggregate(
         **reading.to_record(vote_source),
         "features": fitting.path_text(source),
         "members": fitting.path_text(members),
-        "truth": fitting.path_text(truth),
+        "gold": fitting.path_text(gold),
         "score": fitting.path_text(score),
     }
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba)
     if output is not None:
-        tables |= members_file.make_judge_tables(fitted, member_info, gold if score_truth is None else score_truth)
+        tables |= members_file.make_judge_tables(
+            fitted, member_info, gold_truth if score_truth is None else score_truth
+        )
     written = fitting.write_run(
         output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs
     )
@@ -224,15 +226,17 @@ def _engine(name: str, address: str | None) -> str:
 
 
 def _aggregate_shards(
-    votes: Path, unfitted: Aggregator, truth: Path | None, score: Path | None, reading: GoldReading, **options: Any
+    votes: Path, unfitted: Aggregator, gold: Path | None, score: Path | None, reading: GoldReading, **options: Any
 ) -> None:
     """Aggregate a crowd in shards."""
     from wisecrowd.cli._reading import read_truth
 
-    gold, score_truth = (None if path is None else read_truth(path, reading) for path in (truth, score))
-    command = {"votes": str(votes), "truth": fitting.path_text(truth), "score": fitting.path_text(score)}
-    inputs = [path for path in (truth, score) if path is not None]
-    aggregate_shards(votes, unfitted, gold=gold, score_truth=score_truth, command=command, inputs=inputs, **options)
+    gold_truth, score_truth = (None if path is None else read_truth(path, reading) for path in (gold, score))
+    command = {"votes": str(votes), "gold": fitting.path_text(gold), "score": fitting.path_text(score)}
+    inputs = [path for path in (gold, score) if path is not None]
+    aggregate_shards(
+        votes, unfitted, gold=gold_truth, score_truth=score_truth, command=command, inputs=inputs, **options
+    )
 
 
 def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:

@@ -45,7 +45,7 @@ def audit(
         str, typer.Option("--method", "-m", metavar="METHOD", help="Method whose labels are checked.")
     ] = DEFAULT_METHOD,
     parameter: fitting.Parameter = None,
-    truth: fitting.Gold = None,
+    gold: fitting.Gold = None,
     within: Annotated[
         float, typer.Option(metavar="P", help="Half width of the interval that the audit aims at.")
     ] = 0.02,
@@ -84,32 +84,32 @@ def audit(
     from wisecrowd.evaluate.audit import draw_audit_sample, evaluate_audit
     from wisecrowd.evaluate.confidence import estimate_confidence
 
-    reading.check_gold_columns(truth, checked)
+    reading.check_gold_columns(gold, checked)
     if size is None and checked is None:
         raise UsageError("say what to do: --size N draws tasks to check, --checked FILE evaluates checked tasks")
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     unfitted = fitting.make_method("aggregate", method, parameter or [], 1)
-    inputs = [path for path in (votes, checked, truth) if path is not None]
+    inputs = [path for path in (votes, checked, gold) if path is not None]
     if output is not None:
         check_folder(output, [CHECKS, IMPORT, CLASSES, fitting.LABELS, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        gold = None if truth is None else read_truth(truth, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         # With gold, the names of columns are those of the gold; the table of checks is usually the one that was drawn here.
-        check_reading = reading if truth is None else replace(reading, gold_task=None, gold_label=None)
+        check_reading = reading if gold is None else replace(reading, gold_task=None, gold_label=None)
         checks = None if checked is None else _drop_unchecked(read_truth(checked, check_reading, crowd), checked)
     if crowd.is_numeric:
         raise InputError(f"{votes} has numbers as labels, which are not right or wrong; audit needs classes")
     with show_progress(quiet=quiet):
-        fitted = unfitted.fit(crowd, truth=gold)
+        fitted = unfitted.fit(crowd, truth=gold_truth)
         result = None
         if checks is not None and checked is not None:
             weight = _read_weights(checked, check_reading, checks, crowd.tasks)
-            result = evaluate_audit(fitted, crowd, checks, truth=gold, weight=weight, half_width=within)
+            result = evaluate_audit(fitted, crowd, checks, truth=gold_truth, weight=weight, half_width=within)
             estimate = result.estimate
         else:
-            estimate = estimate_confidence(fitted, crowd, truth=gold)
+            estimate = estimate_confidence(fitted, crowd, truth=gold_truth)
     tables: dict[str, pd.DataFrame | Writer] = {}
     facts = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), ("Method", fitting.describe_fit(fitted))]
     summary: dict[str, Any] = {"expected_accuracy": estimate.accuracy.to_dict()}
@@ -129,7 +129,7 @@ def audit(
                       f"{sample['weight'].max():.2g} tasks each stands for"))  # fmt: skip
     command = {
         "votes": str(votes), **reading.to_record(vote_source), "size": size, "checked": fitting.path_text(checked),
-        "truth": fitting.path_text(truth), "within": within, "seed": seed,
+        "gold": fitting.path_text(gold), "within": within, "seed": seed,
     }  # fmt: skip
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
     what = "results" if size is None else "tasks to check"

@@ -41,7 +41,7 @@ def compare(
             help="Method to compare; may be repeated. Default: a selection of fast methods.",
         ),
     ] = None,
-    truth: Annotated[
+    score: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
@@ -71,7 +71,7 @@ def compare(
 
     With known truth for some tasks, evaluate the recommendation:
 
-      wisecrowd compare votes.csv --truth gold.csv
+      wisecrowd compare votes.csv --score gold.csv
 
     Comparisons and label sets are recognised by their columns:
 
@@ -88,26 +88,26 @@ def compare(
     from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.evaluate.model_selection import compare_methods
 
-    reading.check_gold_columns(truth)
+    reading.check_gold_columns(score)
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     other_answers = answers.find_answers(votes, reading, method or [])
     if other_answers is not None:
-        answers.check_unused(other_answers, {"--features": features, "--truth": truth})
+        answers.check_unused(other_answers, {"--features": features, "--score": score})
         _compare_answers(
             other_answers, method, folds, seed, reading,
             output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
-    inputs = [path for path in (votes, features, truth) if path is not None]
+    inputs = [path for path in (votes, features, score) if path is not None]
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        score_truth = None if truth is None else read_truth(truth, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = None if features is None else feature_files.read_features_file(features, reading)
     fitting.warn_similar_labels(crowd, votes)
-    fitting.warn_unknown_classes(score_truth, crowd, truth)
+    fitting.warn_unknown_classes(score_truth, crowd, score)
     fitting.warn_filled_votes(crowd)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
@@ -120,7 +120,7 @@ def compare(
         "sentence": comparison.summary,
         "methods": comparison.table.reset_index().to_dict("records"),
         "votes": str(votes), **reading.to_record(vote_source),
-        "features": fitting.path_text(features), "truth": fitting.path_text(truth),
+        "features": fitting.path_text(features), "score": fitting.path_text(score),
         "folds": folds, "random_state": seed, **describe_environment(crowd),
     }  # fmt: skip
     tables = {} if output is None else _tables(comparison)

@@ -47,7 +47,6 @@ def complete(
         Path | None,
         typer.Option(
             "--score",
-            "--truth",
             metavar="FILE",
             show_default=False,
             help="Known truth, to compare accuracy before and after completion; not used in fitting.",

@@ -87,7 +87,7 @@ def _page(demo: Demo, output: Path) -> Report | MissingExtra:
     """Return the report, or the missing extra if it cannot be made."""
     from wisecrowd.demo.run import TITLE
 
-    words = ["wisecrowd", "report", output / VOTES, "--truth", output / TRUTH, "--title", TITLE, "-o", output / REPORT]
+    words = ["wisecrowd", "report", output / VOTES, "--score", output / TRUTH, "--title", TITLE, "-o", output / REPORT]
     try:
         return demo.report(shlex.join(map(str, words)))
     except MissingExtra as missing:

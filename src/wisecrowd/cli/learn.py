@@ -40,7 +40,7 @@ def learn(
         typer.Option(metavar="FILE", show_default=False, help="Features of new tasks, whose labels are predicted."),
     ] = None,
     output: fitting.Output = None,
-    truth: fitting.Gold = None,
+    gold: fitting.Gold = None,
     score: Annotated[
         Path | None,
         typer.Option(
@@ -72,7 +72,7 @@ def learn(
     truth:
 
       wisecrowd learn votes.csv --features X.npz -m raykar -p l2=3 -o results
-      wisecrowd learn votes.csv -x X.npz --truth gold.csv --score known.csv
+      wisecrowd learn votes.csv -x X.npz --gold gold.csv --score known.csv
 
     With --predict, the learner is fitted a second time without the votes on a
     fifth of the tasks, which calibrate the confidence of the predictions
@@ -87,20 +87,20 @@ def learn(
     from wisecrowd.cli._summary import describe_crowd, summary_lines
     from wisecrowd.utils.progress import is_main_process
 
-    reading.check_gold_columns(truth, score)
+    reading.check_gold_columns(gold, score)
     fitting.check_output_options(output, proba=proba, spreadsheet=spreadsheet)
     unfitted: Learner = fitting.make_method("learn", method, parameter or [], jobs)
     if predict is not None and not any(text.partition("=")[0].strip() == "calibration" for text in parameter or []):
         unfitted.set_params(calibration=PREDICTION_CALIBRATION)
     source = feature_files.require_features(features, votes, "a classifier")
-    inputs = [path for path in (votes, source, predict, truth, score) if path is not None]
+    inputs = [path for path in (votes, source, predict, gold, score) if path is not None]
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]
     if output is not None and is_main_process():
         check_folder(output, names, inputs)
     with _heard_once(), reading.silence_notes(quiet=quiet or not is_main_process()):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        gold = None if truth is None else read_truth(truth, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = feature_files.read_features_file(source, reading)
         new = None if predict is None else feature_files.read_features_file(predict, reading)
@@ -108,12 +108,14 @@ def learn(
         fitting.warn_similar_labels(crowd, votes)
     with _heard_once(), show_progress(quiet=quiet):
         X, crowd = feature_table.align(crowd)
-        fitted = unfitted.fit(X, crowd, truth=gold)
+        fitted = unfitted.fit(X, crowd, truth=gold_truth)
     if not is_main_process():  # with torchrun, only the first process prints and writes
         return
     predicted = None if new is None else _predicted(fitted, new, predict)
-    estimate = fitting.assess_labels(fitted, crowd, gold)
-    summary = fitting.summarise_fit(fitted, crowd, gold, _labelled(score_truth, crowd, predicted), score, estimate)
+    estimate = fitting.assess_labels(fitted, crowd, gold_truth)
+    summary = fitting.summarise_fit(
+        fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), score, estimate
+    )
     summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     if predicted is not None:
         summary["predicted"] = _figures(predicted, score_truth)
@@ -122,7 +124,7 @@ def learn(
         **reading.to_record(vote_source),
         "features": str(source),
         "predict": fitting.path_text(predict),
-        "truth": fitting.path_text(truth),
+        "gold": fitting.path_text(gold),
         "score": fitting.path_text(score),
     }
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)

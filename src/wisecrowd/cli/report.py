@@ -31,7 +31,7 @@ def report(
     method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
     members: members_file.MembersFile = None,
-    truth: Annotated[
+    score: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
@@ -73,7 +73,7 @@ def report(
     Examples:
 
       wisecrowd report votes.csv -o report.html
-      wisecrowd report votes.csv --texts tasks.csv --truth gold.csv
+      wisecrowd report votes.csv --texts tasks.csv --score gold.csv
       wisecrowd report votes.csv --images photos/
       wisecrowd report votes.csv --features X.npz --title "Street scenes"
 
@@ -100,8 +100,8 @@ def report(
     from wisecrowd.report.images import read_images
     from wisecrowd.report.texts import read_texts
 
-    reading.check_gold_columns(truth)
-    inputs = [path for path in (votes, features, members, truth, texts, images) if path is not None]
+    reading.check_gold_columns(score)
+    inputs = [path for path in (votes, features, members, score, texts, images) if path is not None]
     _check(output, inputs, force=force)
     keep_freed_memory()
     other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
@@ -109,7 +109,7 @@ def report(
         class_options = {
             "--features": features,
             "--members": members,
-            "--truth": truth,
+            "--score": score,
             "--texts": texts,
             "--images": images,
         }
@@ -124,19 +124,19 @@ def report(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        gold = None if truth is None else read_truth(truth, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd)
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         task_images = (
             None if images is None else read_images(resolve_path(images), task=reading.task, image=image_column)
         )
         feature_table = None if features is None else feature_files.read_features_file(features, reading)
     fitting.warn_similar_labels(crowd, votes)
-    fitting.warn_unknown_classes(gold, crowd, truth)
+    fitting.warn_unknown_classes(score_truth, crowd, score)
     member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         page = build(
-            crowd, truth=gold, X=X, texts=task_texts, images=task_images, title=title or votes.stem, compare=compare,
+            crowd, truth=score_truth, X=X, texts=task_texts, images=task_images, title=title or votes.stem, compare=compare,
             model=members_file.choose_model(method, crowd, member_info), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
         page.save(output)

@@ -54,7 +54,7 @@ def check_members(crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32], *
     if not gold and is_machine.any() and (is_machine == voted).all():
         notes.append(
             "all workers are machines, so only gold shows which of them are right; fit with the truth of some tasks (truth=…, or "
-            "wisecrowd aggregate --truth FILE), or collect votes of people on some tasks"
+            "wisecrowd aggregate --gold FILE), or collect votes of people on some tasks"
         )
     suspects = find_correlated_machines(crowd, np.flatnonzero(is_machine), is_person, group)
     if suspects is not None:
