@@ -25,6 +25,7 @@ TOKEN = "a-token-of-sixteen-or-more"
         (["--method", "dawid-skeene"], "Did you mean 'dawid-skene'?"),
         (["--target", "95"], "must be a probability above 0, such as 0.9"),
         (["--token-file", "nowhere"], "cannot be read from nowhere"),
+        (["--task", "photo"], "--task photo describes a file of votes, but none is given"),
     ],
 )
 def test_bad_usage(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,11 +100,12 @@ def test_earlier_votes_are_loaded_once(
     served: Callable[..., tuple[Any, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wisecrowd.cli.serve.VOTES_PER_TRANSACTION", 2)
-    (tmp_path / "old.csv").write_text("task,worker,label\n" + "".join(f"t{n},w{n % 2},x\n" for n in range(5)))
-    result, seen = served("--from", "old.csv")
+    (tmp_path / "old.csv").write_text("photo,worker,x\n" + "".join(f"t{n},w{n % 2},x\n" for n in range(5)))
+    columns = ("--task", "photo", "--label", "x")
+    result, seen = served("--from", "old.csv", *columns)
     assert seen["votes"] == 5
     assert "Votes in old.csv: 5 new, 0 changed, 0 unchanged" in result.stderr
-    result, seen = served("--from", "old.csv")
+    result, seen = served("--from", "old.csv", *columns)
     assert seen["votes"] == 5
     assert "0 new, 0 changed, 5 unchanged" in result.stderr
 

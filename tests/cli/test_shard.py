@@ -53,6 +53,14 @@ def test_columns_by_other_names(run: Any) -> None:
     assert wc.Crowd.open("my crowd").load().to_frame()["label"].tolist() == ["dog", "dog"]
 
 
+def test_a_format_can_be_named(run: Any, votes: Path) -> None:
+    votes.rename("votes.dat")
+    Path("votes.dat").write_text(Path("votes.dat").read_text().replace("task,worker,label", "photo,who,answer"))
+    columns = ("--task", "photo", "--worker", "who", "--label", "answer")
+    assert "--format csv" in " ".join(run("shard", "votes.dat", "-o", "crowd", *columns).stderr.split())
+    assert run("shard", "votes.dat", "--format", "csv", *columns, "-o", "crowd").exit_code == 0
+
+
 def test_going_on_and_beginning_anew(run: Any, votes: Path) -> None:
     Path("more.csv").write_text("task,worker,label\nt00,ann,cat\n")
     failed = run("shard", votes, "more.csv", "-o", "crowd")

@@ -130,3 +130,18 @@ def test_changed_shards_are_refused_unless_asked_not_to(run: Callable[..., Any],
     assert "has the pair -7" in " ".join(done.stderr.split())
     done = run("aggregate", place / "votes.csv", "--no-verify")
     assert "these votes are not in shards" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("option", [("--normalise",), ("--task", "id"), ("--duplicates", "last")])
+def test_options_for_files_are_refused_on_shards(run: Callable[..., Any], place: Path, option: tuple[str, ...]) -> None:
+    done = run("aggregate", place / "crowd", *option)
+    assert done.exit_code == 2
+    assert f"{' '.join(option)} applies to files, but" in " ".join(done.stderr.split())
+
+
+def test_columns_of_gold_are_taken_on_shards(run: Callable[..., Any], place: Path) -> None:
+    gold = pd.read_csv(place / "gold.csv").rename(columns={"task": "nr"})
+    gold.to_csv(place / "gold.csv", index=False)
+    for option in ("--task", "--gold-task"):
+        done = run("aggregate", place / "crowd", "--gold", place / "gold.csv", option, "nr", "--json")
+        assert json.loads(done.stdout)["summary"]["gold"]["tasks"] == 20

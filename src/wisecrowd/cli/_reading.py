@@ -235,6 +235,21 @@ class GoldReading(Reading):
                 "leave them out. --task and --label name columns of the votes"
             )
 
+    def check_shards(self, votes: Path, *tables: Path | None) -> None:
+        """Raise an error if options for reading files are given with a folder of shards, which were read before."""
+        from wisecrowd.errors import UsageError
+
+        # These describe tables of truth, which are read now.
+        used = {"gold_task": None, "gold_label": None, "max_unpacked": None}
+        if any(table is not None for table in tables):
+            used["task"] = None
+        if words := self.to_words(used):
+            raise UsageError(
+                f"{shlex.join(words)} applies to files, but {votes} is a folder of shards, whose votes were read when it was made; "
+                "leave it out here, and apply it when the shards are made: give it to wisecrowd shard, or, if that command has no "
+                "such option, write the files anew with wisecrowd.write(wisecrowd.read(file, ...), file)"
+            )
+
 
 def resolve_path(path: Path) -> Path:
     """Return the path, or the folder of the dataset with this name; a folder of shards is an error."""

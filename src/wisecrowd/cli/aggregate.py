@@ -231,6 +231,7 @@ def _aggregate_shards(
     """Aggregate a crowd in shards."""
     from wisecrowd.cli._reading import read_truth
 
+    reading.check_shards(votes, gold, score)
     gold_truth, score_truth = (None if path is None else read_truth(path, reading) for path in (gold, score))
     command = {"votes": str(votes), "gold": fitting.path_text(gold), "score": fitting.path_text(score)}
     inputs = [path for path in (gold, score) if path is not None]

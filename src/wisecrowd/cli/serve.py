@@ -11,8 +11,8 @@ import typer
 
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli._console import print_note
-from wisecrowd.cli._options import Quiet, flag
-from wisecrowd.cli._reading import MaxUnpacked
+from wisecrowd.cli._options import Quiet, flag, with_options
+from wisecrowd.cli._reading import Reading
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VOTES_PER_TRANSACTION = 2_000
 
 
+@with_options(Reading)
 def serve(
     database: Annotated[
         str,
@@ -53,7 +54,6 @@ def serve(
             help="Earlier votes to load: a table or an export of a labelling tool. Loading them again changes nothing.",
         ),
     ] = None,
-    max_unpacked: MaxUnpacked = None,  # noqa: ARG001  # it applies while the command runs
     target: Annotated[float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")] = 0.9,
     token_file: Annotated[
         Path | None,
@@ -86,6 +86,7 @@ def serve(
         bool, flag("--insecure", help="Listen on other addresses without TLS, for use behind a proxy with TLS.")
     ] = False,
     quiet: Quiet = False,
+    reading: Reading,
 ) -> None:
     """Take votes over HTTP while people label, and return labels at any time.
 
@@ -106,6 +107,7 @@ def serve(
     with the same header. Load earlier votes from an export or a table:
 
       wisecrowd serve votes.db --from export.json
+      wisecrowd serve votes.db --from votes.csv --task photo --label answer
 
     An acknowledged vote is on disk and survives a crash. A vote that is sent
     twice counts once. Labels are updated with every vote, and a refit to all
@@ -120,13 +122,18 @@ def serve(
             f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy "
             "with TLS, or add --insecure"
         )
+    if not begin_with and reading != Reading(max_unpacked=reading.max_unpacked):
+        raise UsageError(
+            f"{' '.join(reading.to_words({}))} describes a file of votes, but none is given; add it with --from, or leave the "
+            "option out"
+        )
     limits = {
         "connections": max_connections, "connections_per_address": max_connections_per_address,
         "header_seconds": header_seconds, "body_seconds": body_seconds,
     }  # fmt: skip
     _run(
         database, host, port, _method(method), target, token_file, max_bytes, max_classes, limits, begin_with or [],
-        quiet=quiet,
+        reading, quiet=quiet,
     )  # fmt: skip
 
 
@@ -146,7 +153,7 @@ def _method(name: str) -> ConfusionEM:
 
 def _run(
     database: str, host: str, port: int, method: ConfusionEM, target: float, token_file: Path | None, max_bytes: int,
-    max_classes: int, limits: dict[str, Any], begin_with: list[Path], *, quiet: bool,
+    max_classes: int, limits: dict[str, Any], begin_with: list[Path], reading: Reading, *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
@@ -169,7 +176,7 @@ def _run(
         ) as coordinator,
     ):
         for path in begin_with:
-            _tell(coordinator, path, quiet=quiet)
+            _load_votes(coordinator, path, reading, quiet=quiet)
         if not quiet:
             with coordinator.lock:
                 votes = sum(question.live.n_votes for question in coordinator.questions())
@@ -206,16 +213,17 @@ def _exit_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tell(coordinator: Coordinator, path: Path, *, quiet: bool) -> None:
+def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet: bool) -> None:
     """Write the votes of a file to the service, one transaction after the other."""
     from collections import Counter
     from itertools import islice
 
-    from wisecrowd.cli._reading import resolve_path
     from wisecrowd.service.vote_files import read_events
 
     count: Counter[str] = Counter()
-    events = read_events(resolve_path(path))
+    # The last of several votes counts, as in the service.
+    rule = "last" if reading.duplicates == "error" else reading.duplicates
+    events = read_events(reading.open(path), **reading.read_arguments() | {"duplicates": rule})
     while part := list(islice(events, VOTES_PER_TRANSACTION)):
         count.update(coordinator.apply(part).result().outcomes)
     if not quiet:

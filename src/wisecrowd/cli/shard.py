@@ -39,6 +39,13 @@ class Files:
         str, _rule("Rule for several votes of a worker on a task: error, first, last, distinct or keep.")
     ] = "error"
     missing: Annotated[str, _rule("Rule for rows with a missing value: error or drop.")] = "error"
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "--input-format", metavar="NAME", show_default=False, rich_help_panel=PANEL,
+            help="Format of all files, if it is not recognised: csv, tsv or parquet.",
+        ),
+    ] = None  # fmt: skip
     max_unpacked: MaxUnpacked = None
 
     @property
@@ -112,7 +119,9 @@ def shard(
 
     started = time.monotonic()
     read_options = files.reading.read_arguments()
-    options = {name: read_options[name] for name in ("task", "worker", "label", "weight", "duplicates", "missing")}
+    options = {
+        name: read_options[name] for name in ("task", "worker", "label", "weight", "duplicates", "missing", "format")
+    }
     try:
         with files.reading.silence_notes(quiet=quiet or as_json), show_progress(quiet=quiet):
             crowd = shard_files(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.errors import InputError
@@ -15,9 +14,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.data.rows import Duplicates
+    from wisecrowd.io.vote_source import SourceLike
 
 
-def read_events(path: Path) -> Iterator[Event]:
+def read_events(path: SourceLike, *, duplicates: Duplicates = "last", **options: Any) -> Iterator[Event]:
     """Read votes, gold labels and tasks from any file that wisecrowd reads.
 
     A table of votes answers the question ``votes``; the export of a labelling tool has its own questions. Annotations of Label
@@ -25,8 +26,12 @@ def read_events(path: Path) -> Iterator[Event]:
 
     Parameters
     ----------
-    path : pathlib.Path
+    path : path-like or VoteSource
         Table or export.
+    duplicates : {"first", "last", "distinct", "keep"}, default="last"
+        Rule for repeated votes of a worker on a task.
+    **options : object
+        Further options of :func:`wisecrowd.read` for tables, such as the names of columns.
 
     Yields
     ------
@@ -35,6 +40,7 @@ def read_events(path: Path) -> Iterator[Event]:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("votes.csv").write_text("task,worker,label\\nt1,ann,good\\n")
     >>> next(read_events(Path("votes.csv"))).records[0].worker
     'ann'
@@ -44,15 +50,15 @@ def read_events(path: Path) -> Iterator[Event]:
     from wisecrowd.io.tools.export_files import read_objects
     from wisecrowd.io.tools.projects import read_project
 
-    source = VoteSource.detect(path)
+    source = VoteSource.detect(path, options.pop("format", None))
     if not source.format.is_tool:
-        crowd = read(source, duplicates="last")
-        with prefix_errors(path):
+        crowd = read(source, duplicates=duplicates, **options)
+        with prefix_errors(source.path):
             yield from _crowd_events(DEFAULT_QUESTION, crowd, None)
         return
-    project = read_project(source, duplicates="last")
-    with prefix_errors(path):
-        tasks = read_objects(path, source.format.description) if source.format.name == "label-studio" else []
+    project = read_project(source, duplicates=duplicates)
+    with prefix_errors(source.path):
+        tasks = read_objects(source.path, source.format.description) if source.format.name == "label-studio" else []
         if tasks and all("project" in task for task in tasks):
             for task in tasks:
                 yield from parse_exported_task(task)

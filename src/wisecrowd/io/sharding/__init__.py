@@ -41,6 +41,7 @@ def shard_files(
     paths: Paths,
     folder: str | os.PathLike[str],
     *,
+    format: str | None = None,
     task: str | None = None,
     worker: str | Literal[False] | None = None,
     label: str | None = None,
@@ -63,6 +64,8 @@ def shard_files(
         CSV, TSV and Parquet files, also compressed, folders of such files, or patterns (``votes/*.parquet``).
     folder : path-like
         Folder to write.
+    format : {"csv", "tsv", "parquet"}, optional
+        Format of all files. Without it, content and file name decide.
     task, label, weight : str, optional
         Columns, as for :func:`wisecrowd.read`.
     worker : str or False, optional
@@ -116,7 +119,7 @@ def shard_files(
         options = replace(options, duplicates="keep")
     target = Path(folder)
     with limit_unpacked(max_unpacked):
-        files = [inspect_file(path, options) for path in find_files(paths, target)]
+        files = [inspect_file(path, options, format) for path in find_files(paths, target)]
     columns = {"task": task, "worker": worker, "label": label, "weight": weight}
     rules = {"duplicates": options.duplicates, "missing": missing, "votes_per_shard": votes_per_shard}
     plan = state.build_plan(files, columns | rules, f"DuckDB {duckdb.__version__}")

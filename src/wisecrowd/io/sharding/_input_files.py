@@ -160,7 +160,7 @@ def _expand(path: Path) -> list[Path]:
     return [file for name in names for file in (_expand(Path(name)) if Path(name).is_dir() else [Path(name)])]
 
 
-def inspect_file(path: str | os.PathLike[str], options: ReadOptions) -> InputFile:
+def inspect_file(path: str | os.PathLike[str], options: ReadOptions, format: str | None = None) -> InputFile:
     """Find the columns of a file and their types without reading its rows.
 
     Parameters
@@ -169,6 +169,8 @@ def inspect_file(path: str | os.PathLike[str], options: ReadOptions) -> InputFil
         File.
     options : ReadOptions
         Names of columns.
+    format : str, optional
+        Name of the format. Without it, content and file name decide.
 
     Returns
     -------
@@ -188,16 +190,16 @@ def inspect_file(path: str | os.PathLike[str], options: ReadOptions) -> InputFil
     >>> file.n_rows, file.types["task"]
     (2, DataType(int64))
     """
-    source = VoteSource.detect(path)
-    file, format = source.path, source.format
-    if format.name not in SEPARATORS:
+    source = VoteSource.detect(path, format)
+    file, table_format = source.path, source.format
+    if table_format.name not in SEPARATORS:
         raise InputError(
-            f"{file} looks like {format.description}, but shards are made of CSV, TSV and Parquet. Convert it first: "
+            f"{file} looks like {table_format.description}, but shards are made of CSV, TSV and Parquet. Convert it first: "
             f'wisecrowd.write(wisecrowd.read("{file}"), "votes.parquet")'
         )
     with prefix_errors(file):
         status = file.stat()
-        separator = SEPARATORS[format.name]
+        separator = SEPARATORS[table_format.name]
         if separator is None:
             names, n_rows, get_type = _inspect_parquet(file)
         else:
