@@ -28,6 +28,7 @@ COMMANDS = {
         "plan",
         "aggregate",
         "audit",
+        "review",
         "learn",
         "complete",
         "report",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
 
+#: Kind of the answers that a person decided.
+GOLD = "gold"
 #: Files with labels, and files with tasks to label next.
 ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (REQUESTS,)
 
@@ -35,6 +37,8 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         column = "labels" if run.get("answers") == "multilabel" else "label"
         table = pd.DataFrame({"label": io.read_truth(path, truth=column)})
     except MissingColumn as error:
+        if is_review(path):
+            return pd.DataFrame({"label": io.read_truth(path, truth="truth"), "confidence": 1.0}), {"answers": GOLD}
         if path.name in QUEUE:
             error.args = (f"{error}. {path} was written by wisecrowd plan; did you mean --queue?",)
         raise
@@ -46,6 +50,11 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         table["label"] = _unguarded(table["label"])
         table.index = pd.Index(_unguarded(table.index), name=table.index.name)
     return table, run
+
+
+def is_review(path: Path) -> bool:
+    """Return whether ``wisecrowd review`` wrote a table."""
+    return path.with_name(f"{path.name}.journal").is_file()
 
 
 def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:

@@ -64,7 +64,8 @@ def audit(
 
       wisecrowd audit votes.csv --size 50 -o audit
 
-    Fill in the column truth of audit/checks.csv without looking at the labels.
+    Fill in the column truth of audit/checks.csv without looking at the labels, or
+    settle the tasks on a page: wisecrowd review votes.csv --tasks audit
     If the votes are an export of a labelling tool, audit/checks.json contains
     the tasks for import. Then:
 

@@ -20,7 +20,7 @@ def export(
         typer.Argument(
             metavar="RESULTS",
             show_default=False,
-            help="Folder that wisecrowd aggregate or plan wrote, or a table with the columns task and label.",
+            help="Folder that wisecrowd aggregate or plan wrote, the table of wisecrowd review, or a table with task and label.",
         ),
     ],
     *,
@@ -89,6 +89,11 @@ def export(
       wisecrowd export results --project export.json -o predictions.json
       wisecrowd export results --project export.json --question mood -o mood.json
 
+    Decisions of wisecrowd review become annotations of Label Studio that are
+    marked as ground truth, and labels with confidence 1 in the other tools:
+
+      wisecrowd export checked.csv --project export.json -o gold.json
+
     Tasks that need more votes, from wisecrowd plan or a list of tasks:
 
       wisecrowd export next --queue --project export.json -o again.json
@@ -118,9 +123,9 @@ def export(
 def _back(
     results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
 ) -> dict[str, Any]:
-    from wisecrowd.cli._results import check_question, read_answers, read_queue
+    from wisecrowd.cli._results import GOLD, check_question, read_answers, read_queue
     from wisecrowd.errors import UsageError
-    from wisecrowd.io.tools.consensus_export import TOOLS, find_export_warnings, write_answers, write_queue
+    from wisecrowd.io.tools.consensus_export import TOOLS, find_export_warnings, write_answers, write_gold, write_queue
     from wisecrowd.io.tools.projects import read_project
     from wisecrowd.utils.text import count_noun
 
@@ -142,7 +147,10 @@ def _back(
         }
     table, run = read_answers(results)
     chosen = check_question(results, run, question)
-    write_answers(table, labelling_project, output, question=chosen, model=str(run.get("method", "")))
+    if run.get("answers") == GOLD:
+        write_gold(table["label"], labelling_project, output, question=chosen)
+    else:
+        write_answers(table, labelling_project, output, question=chosen, model=str(run.get("method", "")))
     exported_question = labelling_project.get_question(chosen)
     sentence = f"{count_noun(len(table), 'answer')} to {exported_question.name!r}, for {labelling_project.format}"
     return {

@@ -117,11 +117,7 @@ def serve(
 
     if not 0 < target <= 1:
         raise UsageError(f"--target must be a probability above 0, such as 0.9; got {target}")
-    if not _is_loopback(host) and not insecure:
-        raise UsageError(
-            f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy "
-            "with TLS, or add --insecure"
-        )
+    check_host(host, insecure=insecure)
     if not begin_with and reading != Reading(max_unpacked=reading.max_unpacked):
         raise UsageError(
             f"{' '.join(reading.to_words({}))} describes a file of votes, but none is given; add it with --from, or leave the "
@@ -169,7 +165,7 @@ def _run(
     token, is_new = load_token(token_file)
     bound_socket, address = bind_socket(host, port)  # before a database is made for nothing
     with (
-        _exit_on_sigterm(),
+        exit_on_sigterm(),
         contextlib.closing(bound_socket),
         contextlib.closing(
             Coordinator(Store(database, on_wait=print_note, max_classes=max_classes), method, target)
@@ -186,22 +182,22 @@ def _run(
             print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
         elif not quiet:
             print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
-        with contextlib.suppress(KeyboardInterrupt, _Terminated):  # Ctrl-C and SIGTERM stop the service
+        with contextlib.suppress(KeyboardInterrupt, Terminated):  # Ctrl-C and SIGTERM stop the service
             run(coordinator, token, bound_socket, max_bytes=max_bytes, limits=ConnectionLimits(**limits))
 
 
-class _Terminated(SystemExit):
+class Terminated(SystemExit):
     """SIGTERM was received."""
 
 
 @contextlib.contextmanager
-def _exit_on_sigterm() -> Iterator[None]:
+def exit_on_sigterm() -> Iterator[None]:
     """Exit by an exception on SIGTERM, so that processes and semaphores are released; uvicorn does so only while it runs."""
     import signal
     import threading
 
     def terminate(*_: object) -> None:
-        raise _Terminated(128 + signal.SIGTERM)
+        raise Terminated(128 + signal.SIGTERM)
 
     if threading.current_thread() is not threading.main_thread():  # Python handles signals in the main thread only
         yield
@@ -229,6 +225,25 @@ def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet
     if not quiet:
         print_note(
             f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['unchanged']:,} unchanged"
+        )
+
+
+def check_host(host: str, *, insecure: bool) -> None:
+    """Raise an error if other machines could reach an address and the user has not allowed it.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen on.
+    insecure : bool
+        Whether the user allows it.
+    """
+    from wisecrowd.errors import UsageError
+
+    if not _is_loopback(host) and not insecure:
+        raise UsageError(
+            f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy "
+            "with TLS, or add --insecure"
         )
 
 

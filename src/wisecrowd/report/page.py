@@ -101,6 +101,37 @@ def render_page(template: str, **content: Any) -> str:
     return _render(template, style=Markup(_render("style.css")), **content)
 
 
+def render_review(**content: Any) -> tuple[str, str]:
+    """Render the page on which a person reviews tasks, and the content security policy that goes with it.
+
+    Parameters
+    ----------
+    **content : Any
+        Variables of the template; all of them are escaped. The variable ``data`` becomes JSON for the script.
+
+    Returns
+    -------
+    html : str
+        Page.
+    policy : str
+        Policy that allows the script and the style sheets of the page, and requests to its own server.
+    """
+    from markupsafe import Markup
+
+    script, review_style = _render("review.js"), _render("review.css")
+    html = render_page(
+        "review.html",
+        **content | {"data": Markup(_dump_json(content["data"]))},
+        script=Markup(script),
+        review_style=Markup(review_style),
+    )
+    policy = (
+        f"default-src 'none'; script-src {_hash_source(script)}; {style_policy()} {_hash_source(review_style)}; "
+        "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return html, policy
+
+
 def style_policy() -> str:
     """Return the rule of a content security policy that allows the style sheet and no other.
 

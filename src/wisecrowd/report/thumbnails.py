@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wisecrowd.errors import MissingExtra, UsageError
+from wisecrowd.errors import InputError, MissingExtra, UsageError
 from wisecrowd.utils.progress import report as report_progress
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Longest side in pixels and JPEG quality of a thumbnail; the first pair that fits is used.
 SIZES = ((320, 82), (240, 76), (160, 70), (112, 60), (80, 50))
+#: Longest side in pixels and JPEG quality of an image that is shown by itself.
+PREVIEW_SIDE, PREVIEW_QUALITY = 1_600, 88
 #: Largest file that is read, in bytes.
 MAX_FILE_BYTES = 100_000_000
 #: Largest image that is decoded, in pixels. A small file can declare billions.
@@ -97,6 +99,48 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
     return Thumbnails(sources, _write_notes(n_without, reasons))
 
 
+def encode_preview(image: Any) -> tuple[str, bytes]:
+    """Encode an image anew for a page that shows one image at a time.
+
+    Parameters
+    ----------
+    image : path-like or bytes
+        Image file, or its bytes.
+
+    Returns
+    -------
+    media_type : str
+        Type of the content, such as ``"image/png"``.
+    content : bytes
+        First frame, upright, without metadata, with at most 1,600 pixels on a side.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, too large, or not an image that is shown.
+    MissingExtra
+        If Pillow is not installed.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> Image.new("RGB", (4000, 40)).save("wide.png")
+    >>> media_type, content = encode_preview("wide.png")
+    >>> media_type, Image.open(io.BytesIO(content)).size
+    ('image/png', (1600, 16))
+    """
+    opened = _open_image(image, _import_pillow(), PREVIEW_SIDE)
+    if isinstance(opened, str):
+        raise InputError(_write_notes(0, Counter({opened: 1}))[0].removeprefix("1 ").rstrip("."))
+    pixels, image_format = opened
+    file = io.BytesIO()
+    if image_format == "JPEG":
+        pixels.save(file, "JPEG", quality=PREVIEW_QUALITY)
+        return "image/jpeg", file.getvalue()
+    pixels.save(file, "PNG")
+    return "image/png", file.getvalue()
+
+
 def detect_image_format(data: bytes) -> str | None:
     """Return the format of an image by its first bytes.
 
@@ -141,6 +185,17 @@ def _write_notes(n_without: int, reasons: Counter[str]) -> list[str]:
 
 def _embed_image(image: Any, images_module: Any, share: int, max_characters: int) -> str:
     """Return a data URI, scaled to its share of the space if possible, or the reason why there is none."""
+    opened = _open_image(image, images_module, SIZES[0][0])
+    if isinstance(opened, str):
+        return opened
+    pixels, image_format = opened
+    new_format, content = _encode_image(pixels, share, lossless=image_format != "JPEG")
+    uri = f"data:image/{new_format.lower()};base64,{base64.b64encode(content).decode()}"
+    return uri if len(uri) <= max_characters else NO_SPACE
+
+
+def _open_image(image: Any, images_module: Any, max_side: int) -> tuple[Image, str] | str:
+    """Return the pixels of an image, at most as large as ``max_side``, and its format, or the reason why there are none."""
     data = _read_bytes(image, MAX_FILE_BYTES)
     if isinstance(data, str):
         return data
@@ -148,16 +203,12 @@ def _embed_image(image: Any, images_module: Any, share: int, max_characters: int
     if image_format is None:
         return UNSUPPORTED
     try:
-        pixels = _decode_image(images_module, image_format, data)
+        pixels = _decode_image(images_module, image_format, data, max_side)
     except images_module.DecompressionBombError:
         return TOO_LARGE
     except Exception:  # a decoder may raise anything for a damaged file
         return DAMAGED
-    if pixels is None:
-        return TOO_LARGE
-    new_format, content = _encode_image(pixels, share, lossless=image_format != "JPEG")
-    uri = f"data:image/{new_format.lower()};base64,{base64.b64encode(content).decode()}"
-    return uri if len(uri) <= max_characters else NO_SPACE
+    return TOO_LARGE if pixels is None else (pixels, image_format)
 
 
 def _read_bytes(image: Any, max_bytes: int) -> bytes | str:
@@ -189,9 +240,8 @@ def _import_pillow() -> Any:
     return Image
 
 
-def _decode_image(images_module: Any, image_format: str, data: bytes) -> Image | None:
-    """Return the first frame of an image as RGB, upright and at most as large as a thumbnail, or None if it is too large."""
-    max_side = SIZES[0][0]
+def _decode_image(images_module: Any, image_format: str, data: bytes, max_side: int) -> Image | None:
+    """Return the first frame of an image as RGB, upright and at most as large as ``max_side``, or None if it is too large."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # readable files with minor defects are shown
         with images_module.open(io.BytesIO(data), formats=(image_format,)) as opened:

@@ -277,7 +277,7 @@ class SessionCookie:
         if not is_known and not tokens_match(read_bearer_token(request), self.token):
             raise HTTPException(
                 401,
-                "open the link that wisecrowd serve printed at the start, which ends in ?token=…, or send the token",
+                "open the link that wisecrowd printed at the start, which ends in ?token=…, or send the token",
             )
         trust_connection(request)
 

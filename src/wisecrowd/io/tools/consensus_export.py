@@ -37,9 +37,11 @@ from wisecrowd.io.tools.projects import Project, Question
 from wisecrowd.io.tools.question_votes import format_answer
 from wisecrowd.utils.files import atomic_path
 
-__all__ = ["build_records", "find_export_warnings", "write_answers", "write_queue"]
+__all__ = ["build_records", "find_export_warnings", "write_answers", "write_gold", "write_queue"]
 
 Record = dict[str, Any]
+#: Name of the review in place of a method.
+REVIEW = "review"
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,45 @@ def write_answers(
     """  # noqa: E501
     records = build_records(answers, project, question=question, model=model)
     tool = _get_tool(project)
+    _write_records(_complete_records(records, tool), Path(path), as_list=tool.as_list)
+
+
+def write_gold(
+    gold: pd.Series[Any], project: Project, path: str | os.PathLike[str], *, question: str | None = None
+) -> None:
+    """Write true labels, as reviewers decided them, to a file that the project's tool imports.
+
+    Label Studio has annotations that are marked as ground truth. The other tools have no such mark, so that the labels have the
+    confidence 1 there.
+
+    Parameters
+    ----------
+    gold : Series
+        True labels by task.
+    project : Project
+        Export that the votes were read from.
+    path : path-like
+        File to write.
+    question : str, optional
+        Question that the labels answer. A project with one question needs none.
+
+    Raises
+    ------
+    InputError
+        If labels do not fit the project.
+
+    Examples
+    --------
+    >>> from wisecrowd.io import read_project
+    >>> record = '{"text": "Hi", "_input_hash": 1, "_session_id": "demo-ann", "accept": ["good"], "answer": "accept"}'
+    >>> _ = Path("answers.jsonl").write_text(record + "\\n")
+    >>> write_gold(pd.Series({"1": "good"}), read_project("answers.jsonl"), "gold.jsonl")
+    >>> json.loads(Path("gold.jsonl").read_text())["accept"]
+    ['good']
+    """
+    answers = pd.DataFrame({"label": gold, "confidence": 1.0})
+    tool = _get_tool(project)
+    records = map(tool.mark_gold, build_records(answers, project, question=question, model=REVIEW))
     _write_records(_complete_records(records, tool), Path(path), as_list=tool.as_list)
 
 
@@ -274,6 +315,13 @@ def _label_studio_answer(task: str, data: Mapping[str, Any], question: Question,
     return {**data, "predictions": [prediction]}
 
 
+def _label_studio_gold(record: Record) -> Record:
+    """Turn a prediction into an annotation that is marked as ground truth."""
+    [prediction] = record["predictions"]
+    annotation = {"result": prediction["result"], "ground_truth": True}
+    return {key: value for key, value in record.items() if key != "predictions"} | {"annotations": [annotation]}
+
+
 def _label_studio_task(task: str, data: Mapping[str, Any], priority: int) -> Record:
     return {"data": {**data.get("data", {}), OWN_TASK: task, OWN_PRIORITY: priority}}
 
@@ -366,9 +414,11 @@ class _ToolFormat:
     build_empty_answers: Callable[[Project], Record] = lambda project: {}
     #: Whether all records must have the same keys, without null.
     needs_equal_keys: bool = False
+    #: Function that turns an inferred label into a true one.
+    mark_gold: Callable[[Record], Record] = lambda record: record
 
 
-_LABEL_STUDIO = _ToolFormat(_label_studio_answer, _label_studio_task, as_list=True)
+_LABEL_STUDIO = _ToolFormat(_label_studio_answer, _label_studio_task, as_list=True, mark_gold=_label_studio_gold)
 TOOLS: Mapping[str, _ToolFormat] = {
     "label-studio": _LABEL_STUDIO,
     "label-studio-min": _LABEL_STUDIO,

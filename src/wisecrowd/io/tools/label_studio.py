@@ -119,18 +119,20 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         export.excluded["cancelled"] += 1
         return
+    is_gold = annotation.get("ground_truth") is True
     # The server removes the worker when an account is deleted.
     is_deleted = annotation.get("completed_by", 0) is None
-    worker = "" if is_deleted else parse_worker(annotation.get("completed_by"), location)
+    # Gold that wisecrowd wrote for import has no worker; the server enters whoever imports it.
+    worker = "" if is_deleted or is_gold else parse_worker(annotation.get("completed_by"), location)
     results = get_objects(annotation, "result", location)
     answers = parse_results(results, export)
     if not results:  # regions are counted by their type
         export.excluded["empty"] += 1
-    if not is_deleted and annotation.get("ground_truth") is not True:
+    if not is_deleted and not is_gold:
         _add_rankings(results, task_id, worker, export)
     for name, labels in answers.items():
         question = export.get_question(name)
-        if annotation.get("ground_truth") is True:
+        if is_gold:
             question.add_gold(task_id, labels)
             question.excluded["gold"] += 1
         elif is_deleted:
