@@ -4,7 +4,7 @@
 .DELETE_ON_ERROR:
 # Two installations into one environment must not overlap.
 .NOTPARALLEL:
-.PHONY: help demo test test-fast test-lower-bounds coverage lint format docs bench clean
+.PHONY: help demo test test-fast test-lower-bounds test-extras coverage lint format docs bench clean
 
 VENV := .venv
 LOWER := .venv-lower-bounds
@@ -41,6 +41,9 @@ test-lower-bounds: ## run the fast tests with the lowest versions that pyproject
 	@$(LOWER)/bin/python .ci/lower_bounds.py > $(LOWER)/pins.txt
 	@$(LOWER)/bin/python -m pip --disable-pip-version-check install -qq -r $(LOWER)/pins.txt -e . pytest pytest-timeout pytest-xdist hypothesis polars krippendorff
 	@$(LOWER)/bin/python -m pytest -q -n 2 --fast tests -W ignore::DeprecationWarning -W ignore::FutureWarning $(ARGS)
+
+test-extras: ## install the wheel into empty environments, with every extra by itself; ARGS="serve" selects some
+	@$(or $(PYTHON),python3) .ci/install_extras.py $(ARGS)
 
 coverage: $(VENV)/installed-dev ## run all tests and show the share of lines that they run
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --cov=wisecrowd --cov-report=term:skip-covered $(ARGS)
