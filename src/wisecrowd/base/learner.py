@@ -24,7 +24,13 @@ from wisecrowd.base.fields import (
 )
 from wisecrowd.base.method import Method
 from wisecrowd.base.sharpness import estimate_sharpness, safe_log, sharpen
-from wisecrowd.data.alignment import align_feature_rows, as_float_features, find_invalid_features, order_by_task
+from wisecrowd.data.alignment import (
+    align_feature_rows,
+    align_truth,
+    as_float_features,
+    find_invalid_features,
+    order_by_task,
+)
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
@@ -257,14 +263,7 @@ class Learner(Method):
             names = pd.Index([]) if y.classes is None else y.classes
             is_equal = self.classes_.get_indexer(names)[y.label] == predicted_code[y.task]
             return float(np.average(is_equal, weights=y.weight)) if y.n_votes else float("nan")
-        if (
-            isinstance(y, pd.Series)
-            and isinstance(X, pd.DataFrame)
-            and y.index.is_unique
-            and X.index.isin(y.index).all()
-        ):
-            y = y.reindex(X.index)
-        predicted, truth = self.predict(X), np.asarray(y)
+        predicted, truth = self.predict(X), np.asarray(align_truth(y, X))
         if truth.shape != predicted.shape:
             raise InputError(f"y must have one class per row of X, shape {predicted.shape}; got shape {truth.shape}")
         return float((truth == predicted).mean())

@@ -266,6 +266,33 @@ def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
     return features
 
 
+def align_truth(truth: Any, features: FeaturesLike) -> Any:
+    """Return true classes in the order of features.
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_tasks,)
+        True classes.
+    features : DataFrame or array of shape (n_tasks, ...)
+        Features.
+
+    Returns
+    -------
+    array-like of shape (n_tasks,)
+        A Series by the ids of a table, if it contains all of them once; anything else as it is.
+
+    Examples
+    --------
+    >>> features = pd.DataFrame({"size": [1.0, 2.0]}, index=["t1", "t2"])
+    >>> align_truth(pd.Series({"t2": "dog", "t1": "cat"}), features).tolist()
+    ['cat', 'dog']
+    """
+    if not (isinstance(truth, pd.Series) and isinstance(features, pd.DataFrame)):
+        return truth
+    has_all = truth.index.is_unique and features.index.isin(truth.index).all()
+    return truth.reindex(features.index) if has_all else truth
+
+
 def as_float_features(features: FeaturesLike) -> NDArray[np.float64]:
     """Convert features to floating-point numbers.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from wisecrowd.data.crowd import Crowd
 from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, NetworkBuilder
 from wisecrowd.nn.epoch_watchers import EpochSnapshot, Predict, get_epoch_callback
@@ -34,19 +33,16 @@ class EpochSearch(NamedTuple):
         Number of epochs after which hidden votes are predicted best.
     curve : pandas.DataFrame
         Loss and mean log-probability of the hidden votes (column ``hidden``) by epoch.
-    training_votes : Crowd
-        Votes that were not hidden.
 
     Examples
     --------
-    >>> search = EpochSearch(12, pd.DataFrame({"hidden": [-0.7]}), Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> search = EpochSearch(12, pd.DataFrame({"hidden": [-0.7]}))
     >>> search.epochs
     12
     """
 
     epochs: int
     curve: pd.DataFrame
-    training_votes: Crowd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +74,7 @@ class TrainingJob:
 
     Examples
     --------
+    >>> from wisecrowd import Crowd
     >>> from wisecrowd.nn.training_set import prepare_training
     >>> torch = import_torch()
     >>> builder = NetworkBuilder(
@@ -121,6 +118,8 @@ class TrainedNetworks:
         Loss, validation score and seconds by epoch.
     attributes : mapping
         Further fitted attributes of the method, by name.
+    buffers : mapping of Tensor
+        Further state of the training at its end, by name.
 
     Examples
     --------
@@ -131,6 +130,7 @@ class TrainedNetworks:
     networks: tuple[CrowdNetwork, ...]
     history: pd.DataFrame
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    buffers: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def choose_default_epochs(n_tasks: int, batch_size: int) -> int:
@@ -172,6 +172,7 @@ def train_network(job: TrainingJob, network: CrowdNetwork) -> TrainedNetworks:
 
     Examples
     --------
+    >>> from wisecrowd import Crowd
     >>> from wisecrowd.nn.training_set import prepare_training
     >>> torch = import_torch()
     >>> builder = NetworkBuilder(
@@ -215,6 +216,7 @@ def build_twin(job: TrainingJob, network: CrowdNetwork, random_state: int) -> Cr
 
     Examples
     --------
+    >>> from wisecrowd import Crowd
     >>> from wisecrowd.nn.training_set import prepare_training
     >>> torch = import_torch()
     >>> builder = NetworkBuilder(
@@ -268,6 +270,7 @@ def train_networks(
 
     Examples
     --------
+    >>> from wisecrowd import Crowd
     >>> from wisecrowd.nn.training_set import prepare_training
     >>> torch = import_torch()
     >>> builder = NetworkBuilder(
@@ -303,7 +306,8 @@ def train_networks(
     )
     if job.loads_best:
         trainer.load_best()
-    return TrainedNetworks(tuple(networks), trainer.history.to_frame())
+    final_buffers = {name: getattr(trainer.model, name) for name in buffers or {}}
+    return TrainedNetworks(tuple(networks), trainer.history.to_frame(), buffers=final_buffers)
 
 
 def make_validation(job: TrainingJob, networks: Sequence[CrowdNetwork]) -> Callable[[], float] | None:
@@ -323,6 +327,7 @@ def make_validation(job: TrainingJob, networks: Sequence[CrowdNetwork]) -> Calla
 
     Examples
     --------
+    >>> from wisecrowd import Crowd
     >>> from wisecrowd.nn.training_set import prepare_training
     >>> torch = import_torch()
     >>> builder = NetworkBuilder(

@@ -68,4 +68,4 @@ def search_epochs(job: TrainingJob) -> EpochSearch:
     )
     assert trainer.history.best_epoch is not None
     curve = trainer.history.to_frame().rename(columns={"validation": "hidden"})
-    return EpochSearch(trainer.history.best_epoch + 1, curve, visible)
+    return EpochSearch(trainer.history.best_epoch + 1, curve)

@@ -15,7 +15,8 @@ pytest.importorskip("torch")
 
 from wisecrowd import CCC, CrowdLayer
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.epoch_watchers import watch_epochs
+from wisecrowd.learn.ccc._correction import cluster_workers
+from wisecrowd.nn.epoch_watchers import EpochSnapshot, watch_epochs
 from wisecrowd.simulate import Simulation
 
 QUICK = {"epochs": 12, "hidden": 16, "n_groups": 3}
@@ -74,6 +75,20 @@ def test_groups_and_corrections_can_be_read(made: Simulation, X: pd.DataFrame) -
     assert np.abs(model.correction_).max() <= 0.5 * max(table.max() for table in model.layer_.values()) + 1e-6
 
 
+def test_groups_are_those_that_were_corrected(made: Simulation, X: pd.DataFrame) -> None:
+    """Matrices change in the last epoch, so that other groups could follow from those at its end."""
+    tables: list[list[np.ndarray]] = []
+
+    def copy_tables(snapshot: EpochSnapshot) -> None:
+        tables.append([network.worker_table("T").detach().numpy().copy() for network in snapshot.networks])
+
+    with watch_epochs(copy_tables):
+        model = CCC(worker_learning_rate=0.5, **QUICK).fit(X, made.crowd)
+    at_start, at_end = (np.stack([cluster_workers(table, 3, 0) for table in both]) for both in tables[-2:])
+    assert not np.array_equal(at_start, at_end)
+    np.testing.assert_array_equal(model.group_, at_start)
+
+
 def test_predictions_are_the_mean_of_both_networks(made: Simulation, X: pd.DataFrame) -> None:
     model = CCC(**QUICK).fit(X, made.crowd)
     rows = X.to_numpy()
@@ -92,8 +107,8 @@ def test_it_learns_from_noisy_votes(featured: Callable[..., tuple[Simulation, pd
     assert (model.labels_ == made.truth).mean() > 0.85
 
 
-def test_many_alike_workers_with_few_labels_each_are_corrected_together() -> None:
-    """Two hundred workers with six labels each, in four kinds; the matrices of the kinds come out better than without."""
+def test_a_correction_of_many_alike_workers_with_few_labels_does_no_harm() -> None:
+    """Two hundred workers with six labels each, in four kinds: the classifier is as good as without correction."""
     rng = np.random.default_rng(0)
     n_tasks, n_workers, n_classes = 400, 200, 4
     kinds = np.stack([np.roll(np.eye(n_classes), shift, axis=1) * 0.8 + 0.05 for shift in (0, 0, 1, 2)])
@@ -133,6 +148,9 @@ def test_a_killed_fit_goes_on_to_the_same_bits(made: Simulation, X: pd.DataFrame
     assert np.array_equal(again.posterior_, whole.posterior_)
     assert np.array_equal(again.correction_, whole.correction_)
     assert again.groups_.equals(whole.groups_)
+    finished = CCC(checkpoint=str(tmp_path), **QUICK).fit(X, made.crowd)  # no step is left
+    assert np.array_equal(finished.correction_, whole.correction_)
+    assert finished.groups_.equals(whole.groups_)
 
 
 def test_selected_weights_are_those_of_the_best_epoch_by_held_out_votes(made: Simulation, X: pd.DataFrame) -> None:

@@ -18,6 +18,7 @@ from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.evaluate.metrics import confusion_divergence
 from wisecrowd.learn.cmm._confusion_mixture import ConfusionMixture
+from wisecrowd.learn.cmm.cmm import _hide_votes
 from wisecrowd.simulate import GroupedSimulation, assign_worker_per_vote, simulate_gaussian_groups
 
 Array = NDArray[np.float64]
@@ -333,3 +334,17 @@ def test_a_crowd_in_shards_is_taken_by_its_counts(tmp_path: Path) -> None:
     assert np.array_equal(found.posterior_, wanted.posterior_)
     with pytest.raises(UsageError, match="needs the votes in memory"):
         CMM(n_groups=2, tied="worker").fit(made.features, shards)
+
+
+def test_fractions_of_votes_are_hidden_or_visible_but_not_lost() -> None:
+    rng = np.random.default_rng(0)
+    weight = np.array([0.4, 1.4, 3.0] * 200)
+    crowd = Crowd.from_codes(
+        np.arange(600), None, rng.integers(2, size=600), tasks=pd.RangeIndex(600), workers=None, classes=pd.Index(["a", "b"]),
+        weight=weight, duplicates="keep",
+    )  # fmt: skip
+    visible, hidden = _hide_votes(crowd, random_state=0)
+    total = np.bincount(visible.task, visible.weight, 600) + np.bincount(hidden.task, hidden.weight, 600)
+    np.testing.assert_allclose(total, weight)
+    assert hidden.weight.sum() / weight.sum() == pytest.approx(0.2, abs=0.03)
+    assert np.isclose(hidden.weight, 0.4).any()

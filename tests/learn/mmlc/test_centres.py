@@ -55,10 +55,36 @@ def test_a_density_has_its_mode_where_most_are() -> None:
     assert compute_centre(vectors, "kde", bandwidth=10.0)[0] == pytest.approx(first.mean(), abs=0.01)
 
 
+def test_the_bandwidth_ignores_a_few_vectors_far_away() -> None:
+    """Silverman's rule takes the smaller of standard deviation and quartile distance."""
+    near = np.random.default_rng(4).normal(0.4, 0.01, 95)
+    first = np.append(near, np.full(5, 0.99))
+    quartiles = np.subtract(*np.quantile(first, [0.75, 0.25], method="averaged_inverted_cdf")) / 1.34
+    assert quartiles < first.std() / 5
+    vectors = np.column_stack([first, 1 - first])
+    found = compute_centre(vectors, "kde")
+    np.testing.assert_array_equal(found, compute_centre(vectors, "kde", bandwidth=0.9 * quartiles * 100 ** (-1 / 5)))
+    assert found[0] == pytest.approx(0.4, abs=0.005)
+    half = np.append(np.full(60, 0.3), np.linspace(0.5, 0.9, 40))  # equal quartiles: the standard deviation is left
+    assert compute_centre(np.column_stack([half, 1 - half]), "kde")[0] == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize("heavier", [0, 1])
+def test_the_joint_mode_is_in_the_heavier_of_two_clusters(heavier: int) -> None:
+    """The mean lies between them in a mode of its own, if a bandwidth is small."""
+    rng = np.random.default_rng(5)
+    sizes = (60, 40) if heavier == 0 else (40, 60)
+    first = np.concatenate([rng.normal(centre, 0.01, n) for centre, n in zip((0.2, 0.8), sizes, strict=True)])
+    first = np.append(first, first.mean())
+    vectors = np.column_stack([first, 1 - first])
+    assert compute_centre(vectors, "joint", bandwidth=0.02)[0] == pytest.approx((0.2, 0.8)[heavier], abs=0.02)
+
+
 def test_a_histogram_stands_for_the_vectors_well() -> None:
     column = np.random.default_rng(3).beta(2, 5, size=200)
     vectors = np.column_stack([column, 1 - column])
-    width = 0.9 * column.std() * 200 ** (-1 / 5)
+    quartiles = np.subtract(*np.quantile(column, [0.75, 0.25], method="averaged_inverted_cdf")) / 1.34
+    width = 0.9 * min(column.std(), quartiles) * 200 ** (-1 / 5)
     at = np.linspace(column.min(), column.max(), 256)
     density = np.exp(-(((at[:, None] - column) / width) ** 2) / 2).sum(axis=1)
     other = 1 - column

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from wisecrowd import MMLC, Crowd, CrowdLayer, DawidSkene, MajorityVote
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import InputError, UsageError
 from wisecrowd.nn.backend import import_torch
 from wisecrowd.simulate import Simulation
 
@@ -113,6 +113,22 @@ def test_other_oracles_of_a_fit_need_no_other_fit(made: Simulation, X: pd.DataFr
         model.answer_as(X, np.ones(4) / 4)
     with pytest.raises(UsageError, match="not fitted"):
         MMLC().oracle_by()
+
+
+def test_truth_is_aligned_with_features_by_task(made: Simulation, X: pd.DataFrame) -> None:
+    model = MMLC(**QUICK).fit(X, made.crowd)
+    best = model.oracle_for(X, made.truth)
+    np.testing.assert_array_equal(model.oracle_for(X, made.truth.iloc[::-1]), best)
+    np.testing.assert_array_equal(model.oracle_for(X.to_numpy(), made.truth.to_numpy()), best)
+    with pytest.raises(InputError, match="one class per row of X"):
+        model.oracle_for(X, made.truth.iloc[:3])
+    with pytest.raises(InputError, match="unknown classes: 'bird'"):
+        model.oracle_for(X, made.truth.where(made.truth != made.truth.iloc[0], "bird"))
+
+
+def test_all_votes_count_after_a_search_for_the_number_of_epochs(made: Simulation, X: pd.DataFrame) -> None:
+    model = MMLC(**QUICK | {"epochs": "auto"}).fit(X, made.crowd)
+    assert model.counts_.tolist() == made.crowd.votes_per_worker.tolist()
 
 
 def test_equal_workers_make_both_weightings_the_same(X: pd.DataFrame) -> None:

@@ -147,10 +147,13 @@ class CCC(DeepLearner):
         loss = _CoupledLoss(self, job, networks)
         with fork_random_state(torch.device("cpu"), self.random_state + 1):
             twin_random_state = torch.get_rng_state()
-        buffers = {"twin_random_state": twin_random_state}
+        buffers = {"twin_random_state": twin_random_state, **loss.make_buffers()}
         trained = train_networks(job, networks, loss, separable=False, buffers=buffers)
-        corrections = np.stack([correction.cpu().numpy() for correction in loss.mean_corrections()])
-        attributes = {"group_": loss.cluster_workers(), "correction_": corrections}
+        n_steps = int(trained.buffers["n_corrections"])
+        attributes = {
+            "group_": trained.buffers["group"].cpu().numpy() if n_steps else loss.cluster_workers(),
+            "correction_": (trained.buffers["correction_sum"] / max(n_steps, 1)).cpu().numpy(),
+        }
         return TrainedNetworks(networks, trained.history, attributes)
 
     def _set_networks(self, networks: Sequence[CrowdNetwork]) -> None:
@@ -164,7 +167,10 @@ class CCC(DeepLearner):
 
     @property
     def groups_(self) -> pd.DataFrame:
-        """Group of every worker at the end of training, by the first and the second network."""
+        """Group of every worker by the first and the second network.
+
+        They are the groups of ``correction_``, from the start of the last epoch; without correction, from the end.
+        """
         group = self._check_fitted("group_")
         index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
         return pd.DataFrame(group.T, index=index, columns=["first", "second"])
@@ -188,44 +194,54 @@ class _CoupledLoss:
         self.n_groups = min(method.n_groups, n_workers)
         self.warmup = job.settings.epochs // 4 if method.warmup is None else method.warmup
         self.labels = list_voted_labels(self.training_set.vote_tensors, n_classes)
-        # State of an epoch, one entry per network; it follows from the weights at its start, so that checkpoints need not hold it.
+        # State of an epoch, one entry per network; it follows from the weights at its start. Groups and corrections are
+        # results, so that they are buffers of the trainer, which checkpoints hold.
         self.epoch = -1
-        self.group: list[Tensor] = []
         self.trusted: list[TrustedLabels] = []
         self.largest: list[float] = []
-        self.correction_sum: list[Tensor] = []
-        self.n_steps = 0
+
+    def make_buffers(self) -> dict[str, Tensor]:
+        """Return the initial groups (networks, workers), the sum of corrections by network and group, and their number."""
+        torch, inputs, crowd = import_torch(), self.training_set.inputs, self.training_set.crowd
+        shape = (len(self.networks), self.n_groups, crowd.n_classes, crowd.n_classes)
+        return {
+            "group": torch.zeros(len(self.networks), crowd.n_workers, dtype=torch.int64, device=inputs.device),
+            "correction_sum": inputs.new_zeros(shape),
+            "n_corrections": torch.zeros((), dtype=torch.int64),
+        }
 
     def __call__(self, tasks: Tensor, trainer: Trainer) -> Tensor:
         """Return the sum of both losses; their gradients are separate, since the networks share no parameters."""
         epoch = len(trainer.history)
+        buffers: Any = trainer.model
         is_correcting = self.method.gamma > 0 and epoch >= self.warmup
         if is_correcting and epoch != self.epoch:
-            self._start_epoch(epoch)
+            self._start_epoch(epoch, buffers)
         rate = trainer.optimisers[0].param_groups[0]["lr"] if is_correcting else None
-        first = self._network_loss(0, tasks, epoch, rate)
-        with _borrow_random_state(trainer.model.twin_random_state):
-            second = self._network_loss(1, tasks, epoch, rate)
-        self.n_steps += is_correcting
+        first = self._network_loss(0, tasks, epoch, rate, buffers)
+        with _borrow_random_state(buffers.twin_random_state):
+            second = self._network_loss(1, tasks, epoch, rate, buffers)
+        if is_correcting:
+            buffers.n_corrections.add_(1)
         return first + second
 
-    def _network_loss(self, number: int, tasks: Tensor, epoch: int, rate: float | None) -> Tensor:
+    def _network_loss(self, number: int, tasks: Tensor, epoch: int, rate: float | None, buffers: Any) -> Tensor:
         """Return the loss of one network; ``rate`` is the step size of the look-ahead, None without correction."""
         network, vote_loss = self.networks[number], self.job.loss
         if rate is None:
             return vote_loss(network, self.training_set, tasks, epoch)
         batch = self.training_set.make_batch(network, tasks, epoch)
-        correction = self._compute_correction(number, batch, rate)
-        self.correction_sum[number] += correction
-        corrected = batch.worker_rows("T") + correction[self.group[number][batch.worker]]
+        correction = self._compute_correction(number, batch, rate, buffers)
+        buffers.correction_sum[number] += correction
+        corrected = batch.worker_rows("T") + correction[buffers.group[number][batch.worker]]
         scores = compute_layer_scores(batch, corrected)
         loss = import_torch().nn.functional.cross_entropy(scores, batch.label, reduction="none")
         return vote_loss.add_gold_loss(batch.weighted_mean(loss), batch)
 
-    def _compute_correction(self, number: int, batch: Batch, rate: float) -> Tensor:
+    def _compute_correction(self, number: int, batch: Batch, rate: float, buffers: Any) -> Tensor:
         """Return V of every group, (n_groups, n_classes, n_classes)."""
-        method, network, group = self.method, self.networks[number], self.group[number]
-        task, label = self._next_trusted_labels(number)
+        method, network, group = self.method, self.networks[number], buffers.group[number]
+        task, label = self._next_trusted_labels(number, int(buffers.n_corrections))
         inputs = self.training_set.inputs[task]
         if method.meta == "head":
             with network.eval_mode(), import_torch().no_grad():
@@ -237,30 +253,27 @@ class _CoupledLoss:
         largest = max(self.largest[number], float(matrices.max())) if len(matrices) else self.largest[number]
         return scale_correction(gradient, method.gamma, largest)
 
-    def _next_trusted_labels(self, number: int) -> TrustedLabels:
+    def _next_trusted_labels(self, number: int, n_steps: int) -> TrustedLabels:
         """Return the next batch of the labels that the other network trusts, in a cycle."""
         trusted, size = self.trusted[1 - number], self.method.batch_size
-        start = self.n_steps * size
+        start = n_steps * size
         position = import_torch().arange(start, start + min(size, len(trusted.task))) % len(trusted.task)
         return TrustedLabels(trusted.task[position], trusted.label[position])
 
-    def _start_epoch(self, epoch: int) -> None:
+    def _start_epoch(self, epoch: int, buffers: Any) -> None:
         """Set groups and trusted labels from the weights at the start of an epoch."""
-        torch, inputs = import_torch(), self.training_set.inputs
-        self.epoch, self.n_steps = epoch, 0
-        self.group, self.trusted, self.largest, self.correction_sum = [], [], [], []
-        groups = self.cluster_workers()
+        torch = import_torch()
+        self.epoch, self.trusted, self.largest = epoch, [], []
+        buffers.n_corrections.zero_()
+        buffers.correction_sum.zero_()
+        buffers.group.copy_(torch.from_numpy(self.cluster_workers()))
         for number, network in enumerate(self.networks):
             class_log_probs = torch.log_softmax(self.training_set.compute_logits(network), dim=1)
             trusted = select_trusted_labels(class_log_probs, self.labels, self.n_trusted)
             rng = np.random.default_rng([self.method.random_state, epoch, number])
             order = torch.from_numpy(rng.permutation(len(trusted.task)))
             self.trusted.append(TrustedLabels(*(codes[order.to(codes.device)] for codes in trusted)))
-            table = network.worker_table("T").detach()
-            self.group.append(torch.from_numpy(groups[number]).to(inputs.device))
-            self.largest.append(float(table.max()))
-            shape = (self.n_groups, *table.shape[1:])
-            self.correction_sum.append(torch.zeros(shape, dtype=inputs.dtype, device=inputs.device))
+            self.largest.append(float(network.worker_table("T").detach().max()))
 
     def cluster_workers(self) -> NDArray[np.int64]:
         """Return the groups of the workers by their current matrices, (2, n_workers)."""
@@ -268,13 +281,6 @@ class _CoupledLoss:
         groups = np.stack([cluster_workers(table, self.n_groups, self.method.random_state) for table in tables])
         # K-means may sum in another order in another process.
         return current_process_group().broadcast(groups, self.training_set.inputs.device)
-
-    def mean_corrections(self) -> list[Tensor]:
-        """Return the mean of V over the last epoch by network, zero without correction."""
-        if not self.correction_sum:
-            n_classes = self.training_set.crowd.n_classes
-            return [import_torch().zeros(self.n_groups, n_classes, n_classes)] * 2
-        return [total / max(self.n_steps, 1) for total in self.correction_sum]
 
 
 @contextlib.contextmanager

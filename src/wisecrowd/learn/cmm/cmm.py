@@ -378,11 +378,13 @@ class CMM(Learner):
 
 
 def _hide_votes(crowd: Crowd, random_state: int) -> tuple[Crowd, Crowd]:
-    """Split the votes at random; the votes that a row without worker counts are split one by one."""
+    """Split the votes at random. The votes that a row without worker counts are split one by one, a fraction as one vote."""
     if crowd.has_workers:
         return crowd.hide(HIDDEN_SHARE, random_state=random_state)
-    count = np.rint(crowd.weight).astype(np.int64)
-    n_hidden = np.random.default_rng(random_state).binomial(count, HIDDEN_SHARE).astype(np.float64)
+    rng = np.random.default_rng(random_state)
+    count = np.floor(crowd.weight)
+    n_hidden = rng.binomial(count.astype(np.int64), HIDDEN_SHARE).astype(np.float64)
+    n_hidden += np.where(rng.random(len(count)) < HIDDEN_SHARE, crowd.weight - count, 0.0)
 
     def select_votes(weight: NDArray[np.float64]) -> Crowd:
         rows = weight > 0
@@ -398,4 +400,4 @@ def _hide_votes(crowd: Crowd, random_state: int) -> tuple[Crowd, Crowd]:
             has_task_order=crowd.has_task_order,
         )
 
-    return select_votes(count - n_hidden), select_votes(n_hidden)
+    return select_votes(crowd.weight - n_hidden), select_votes(n_hidden)

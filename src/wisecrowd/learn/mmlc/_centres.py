@@ -15,6 +15,12 @@ Array = NDArray[np.float64]
 GRID_SIZE = 256
 #: Largest number of steps of mean shift, and the largest change at which it has converged.
 MAX_STEPS, TOLERANCE = 500, 1e-10
+#: Number of vectors from which mean shift starts besides the mean, and number of those among which they are chosen.
+N_STARTS, MAX_CANDIDATES = 4, 64
+#: Relative difference of densities that counts as rounding; of equal modes, the first start decides.
+EQUAL_DENSITY = 1e-9
+#: Distance of the quartiles of a normal distribution, in standard deviations.
+NORMAL_QUARTILES = 1.34
 #: Slack in comparisons of sums of shares, which are rounded.
 SHARE_SLACK = 1e-12
 
@@ -29,8 +35,8 @@ def compute_centre(
     vectors : ndarray of shape (n_vectors, n_coordinates)
         Vectors on the simplex.
     kind : {"kde", "joint", "mean", "median"}, default "kde"
-        "kde" is the mode of the density of each coordinate, as in the paper. "joint" is the mode of the joint
-        density, by mean shift from the mean.
+        "kde" is the mode of the density of each coordinate, as in the paper. "joint" is the highest mode of the
+        joint density that mean shift finds from the mean and from the vectors of the highest density.
     weight : ndarray of shape (n_vectors,), optional
         Weights; a whole number equals repeating a vector.
     bandwidth : float, optional
@@ -72,23 +78,25 @@ def compute_centre(
 
 def _compute_medians(vectors: Array, share: Array) -> Array:
     """Return the weighted median of each coordinate; between two values, their mean."""
-    order = np.argsort(vectors, axis=0, kind="stable")
-    values = np.take_along_axis(vectors, order, axis=0)
-    cumulative = np.cumsum(share[order], axis=0)
-    columns = np.arange(vectors.shape[1])
-    low = values[(cumulative < 0.5 - SHARE_SLACK).sum(axis=0), columns]
-    high = values[np.minimum((cumulative <= 0.5 + SHARE_SLACK).sum(axis=0), len(values) - 1), columns]
-    return np.asarray((low + high) / 2)
+    return np.array([_find_quantile(column, share, 0.5) for column in vectors.T])
+
+
+def _find_quantile(values: Array, share: Array, level: float) -> float:
+    """Return a weighted quantile; between two values, their mean."""
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(share[order])
+    low, high = np.searchsorted(cumulative, [level - SHARE_SLACK, level + SHARE_SLACK], side="right")
+    return float((values[order[low]] + values[order[min(high, len(values) - 1)]]) / 2)
 
 
 def _choose_bandwidth(values: Array, share: Array, bandwidth: float | None) -> float:
     """Return the bandwidth of one coordinate, by Silverman's rule with the effective number of vectors."""
     if bandwidth is not None:
         return bandwidth
-    mean = share @ values
-    spread = float(np.sqrt(share @ (values - mean) ** 2))
+    spread = float(np.sqrt(share @ (values - share @ values) ** 2))
+    quartiles = (_find_quantile(values, share, 0.75) - _find_quantile(values, share, 0.25)) / NORMAL_QUARTILES
     count = 1 / (share**2).sum()
-    return float(0.9 * spread * count ** (-1 / 5))
+    return float(0.9 * min(spread, quartiles or spread) * count ** (-1 / 5))
 
 
 def _find_mode(values: Array, share: Array, width: float) -> float:
@@ -107,21 +115,40 @@ def _find_mode(values: Array, share: Array, width: float) -> float:
 
 
 def _find_joint_mode(vectors: Array, share: Array, bandwidth: float | None) -> Array:
-    """Return the mode of the joint density that mean shift reaches from the mean."""
+    """Return the highest mode of the joint density that mean shift finds from several starts."""
     spread = float(np.sqrt((share @ (vectors - share @ vectors) ** 2).mean()))
     count, n_dims = 1 / (share**2).sum(), vectors.shape[1]
     width = bandwidth if bandwidth is not None else spread * (4 / (count * (n_dims + 2))) ** (1 / (n_dims + 4))
-    point = share @ vectors
+    mean = share @ vectors
     if width <= 0:
-        return np.asarray(point)
+        return np.asarray(mean)
+    points = np.concatenate([mean[None], _choose_starts(vectors, share, width)])
     for _ in range(MAX_STEPS):
-        distance = ((vectors - point) ** 2).sum(axis=1) / (2 * width**2)
-        pull = share * np.exp(distance.min() - distance)
-        shifted = pull @ vectors / pull.sum()
-        if np.abs(shifted - point).max() < TOLERANCE:
+        pull = share * _compute_kernels(points, vectors, width, scaled=True)
+        shifted = pull @ vectors / pull.sum(axis=1, keepdims=True)
+        step = np.abs(shifted - points).max()
+        points = shifted
+        if step < TOLERANCE:
             break
-        point = shifted
-    return np.asarray(point)
+    density = _compute_kernels(points, vectors, width) @ share
+    return np.asarray(points[int(np.argmax(density >= density.max() * (1 - EQUAL_DENSITY)))])
+
+
+def _choose_starts(vectors: Array, share: Array, width: float) -> Array:
+    """Return the vectors of the highest density, of at most `MAX_CANDIDATES` that do not depend on their order."""
+    candidates = np.unique(vectors[share > 0], axis=0)
+    rows = np.linspace(0, len(candidates) - 1, min(len(candidates), MAX_CANDIDATES)).astype(np.intp)
+    candidates = candidates[rows]
+    density = _compute_kernels(candidates, vectors, width) @ share
+    return np.asarray(candidates[np.argsort(-density, kind="stable")[:N_STARTS]])
+
+
+def _compute_kernels(points: Array, vectors: Array, width: float, *, scaled: bool = False) -> Array:
+    """Return the kernel of each point and vector, (n_points, n_vectors); scaled, the largest of a point is one."""
+    from scipy.spatial.distance import cdist
+
+    exponent = cdist(points, vectors, "sqeuclidean") / (2 * width**2)
+    return np.exp(-(exponent - exponent.min(axis=1, keepdims=True) if scaled else exponent))
 
 
 def compute_centre_weights(counts: NDArray[Any], kind: Literal["none", "labels"]) -> Array:

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.data.alignment import align_truth
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import AnyCrowd, FeaturesLike
-from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.learn.mmlc._centres import Centre, compute_centre, compute_centre_weights
 from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes, NetworkBuilder
@@ -79,7 +80,8 @@ class MMLC(DeepLearner):
     labels are the prediction. The ``centre`` is the mode of the density of each coordinate ("kde", as in the paper),
     the mode of the joint density ("joint"), the "mean" or the "median"; ``weights="labels"`` weighs workers by their
     votes. Bandwidths follow Silverman's rule; the authors chose theirs by the true accuracy. With ``centre="truth"``,
-    v* is the mixture that predicts the truth given to ``fit`` best, an upper bound for all centres.
+    v* is the mixture with the highest likelihood of the truth given to ``fit``. No centre has a higher one, but a centre can
+    be more accurate.
 
     The oracle is the centre of the crowd: where most workers make the same mistake, it makes the same mistake. Its
     advantage over a vote comes from the features and from common traits of the workers. The number of epochs matters
@@ -92,7 +94,7 @@ class MMLC(DeepLearner):
 
     The program of the authors lets each worker's vector attend to itself alone, which has no effect and is omitted.
     It has no ridge penalty, although the paper has one. It weighs vectors by multiplication, which gives no weighted
-    median or density. For the upper bound it retrains the layers after the mixture instead of v*. It has no dropout;
+    median or density. For its bound it retrains the layers after the mixture instead of v*. It has no dropout;
     here half of the units are dropped, which predicts hidden votes better on each of the paper's three crowds.
     Benchmark: ``wisecrowd bench show han2025mmlc``.
 
@@ -266,8 +268,7 @@ class MMLC(DeepLearner):
         gold: NDArray[np.int32] | None,
     ) -> None:
         (network,) = trained.networks
-        # After an epoch search, the votes that it did not hide are counted.
-        self.counts_ = _count_votes(job.training_set.crowd if job.search is None else job.search.training_votes)
+        self.counts_ = _count_votes(job.training_set.crowd)
         self.oracle_ = self._find_centre(network, self.counts_)
         if self.centre == "truth":
             self.oracle_ = self._find_best_mixture(network, X, gold, self.oracle_)
@@ -361,21 +362,36 @@ class MMLC(DeepLearner):
         return compute_centre(self._worker_mixtures(self.network_), centre, centre_weights, bandwidth)
 
     def oracle_for(self, X: FeaturesLike, truth: Any) -> NDArray[np.float64]:
-        """Return v* under which the true classes of some tasks are most probable, an upper bound for all centres.
+        """Return v* under which the true classes of some tasks are most probable.
+
+        No centre has a higher likelihood, but a centre can be more accurate.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n_tasks, ...)
             Features.
         truth : array-like of shape (n_tasks,)
-            True classes.
+            True classes. A Series is aligned by task id with a table that contains no other ids.
 
         Returns
         -------
         ndarray of shape (n_experts,)
+
+        Raises
+        ------
+        InputError
+            If there is not one class per row of X, or a class is unknown.
         """
         self._check_fitted("posterior_")
-        classes = self.classes_.get_indexer(pd.Index(np.asarray(truth))).astype(np.int32)
+        truth = np.asarray(align_truth(truth, X))
+        if truth.shape != (len(X),):
+            raise InputError(f"truth must have one class per row of X, shape ({len(X)},); got shape {truth.shape}")
+        classes = self.classes_.get_indexer(pd.Index(truth)).astype(np.int32)
+        if (classes < 0).any():
+            raise InputError(
+                f"the truth contains unknown classes: {preview(pd.unique(truth[classes < 0]))}. The model was fitted to "
+                f"{preview(self.classes_, 8)}; leave out tasks of other classes"
+            )
         return self._find_best_mixture(self.network_, self._validate_features(X), classes, self.oracle_)
 
     def answer_as(self, X: FeaturesLike, vectors: Any) -> NDArray[np.float64]:
