@@ -111,6 +111,7 @@ def test_votes_are_the_same_in_shards(method: Aggregator, shards: Shards) -> Non
                 same(fit(method, shards(crowd, votes), truth=truth, n_jobs=n_jobs), wanted)
 
 
+@pytest.mark.slow
 @each_climb
 def test_climbs_are_the_same_in_shards(method: Aggregator, shards: Shards) -> None:
     for seed in range(2):
@@ -120,6 +121,7 @@ def test_climbs_are_the_same_in_shards(method: Aggregator, shards: Shards) -> No
         same(fit(method, shards(crowd, 40), truth=truth, max_iter=4, n_jobs=1 + seed), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [GLAD(), Rasch(), TwoPL()], ids=repr)
 def test_a_task_can_be_a_shard(method: Aggregator, shards: Shards) -> None:
     crowd = crowd_of(2, n_tasks=10)
@@ -206,6 +208,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
     pd.testing.assert_frame_equal(next(fitted.task_tables()), wanted.tasks_)
 
 
+@pytest.mark.slow
 def test_a_fit_on_shards_teaches_one_in_memory(shards: Shards) -> None:
     crowd = crowd_of(5)
     known = fit(Rasch(), shards(crowd), max_iter=5)

@@ -125,6 +125,7 @@ def test_an_interrupted_save_leaves_the_old_model(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("can_exchange", [True, False], ids=["in one step", "in two steps"])
 def test_many_savers_and_readers_at_once(tmp_path: Path, can_exchange: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Path) -> None:

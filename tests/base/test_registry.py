@@ -39,6 +39,7 @@ def test_a_method_has_at_most_four_classes(name: str) -> None:
     assert len(chain) <= 4, chain  # method, family, kind, Method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dawid-skene", "DawidSkene", "raykar", "gmv"])
 def test_finding_a_method_imports_no_other_method(name: str) -> None:
     program = f"""
@@ -53,6 +54,7 @@ print(*sorted(set(method_modules().values()) & set(sys.modules) - {{module}}))
     assert done.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_listing_names_imports_no_method() -> None:
     program = """
 import sys

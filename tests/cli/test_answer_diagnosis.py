@@ -23,6 +23,7 @@ def arena(tmp_path: Path) -> Path:
     return tmp_path / "arena.csv"
 
 
+@pytest.mark.slow
 def test_comparisons(run: Any, arena: Path, tmp_path: Path) -> None:
     result = run("diagnose", arena, "-o", "out", "--duplicates", "first")
     assert result.exit_code == 0, result.output

@@ -189,6 +189,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
     assert shown.splitlines()[-1].split() == ["loaded"]
 
 
+@pytest.mark.slow
 def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
     made = wc.simulate_crowd(2000, 60, votes_per_task=5)
     wc.write(made.crowd, tmp_path / "votes.csv")
@@ -231,6 +232,7 @@ def test_ids_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     assert "猫" in (tmp_path / "out" / "labels.csv").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     shown = subprocess.run(
         f"'{sys.executable}' -c 'from wisecrowd.cli import main; main()' methods dawid-skene | head -n 1",
@@ -240,6 +242,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     assert "Traceback" not in shown.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing on Windows")
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
     folder, checkpoint = tmp_path / "here", tmp_path / "fit.npz"

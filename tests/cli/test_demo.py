@@ -101,6 +101,7 @@ def test_the_demo(run: Any) -> None:
     assert f"accuracy {accuracy}" in again.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_digits")
 def test_without_the_extra_the_demo_says_how_to_get_the_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd import demo

@@ -272,6 +272,7 @@ def some_votes(votes: Path, made: PanelSimulation) -> Path:
     return votes
 
 
+@pytest.mark.slow
 def test_a_plan_weighs_people_against_machines(run: Run, some_votes: Path, members: Path) -> None:
     words = ("plan", some_votes, "--members", members, "--budget", 4, "-o", "next")
     dear = json.loads(run(*words, "--costs", "person=0.20,machine=0.19", "--json").stdout)
@@ -344,6 +345,7 @@ def test_a_diagnosis_knows_kinds_and_groups(run: Run, votes: Path, members: Path
     assert (record["method"], record["members"]) == ("panel", str(members))
 
 
+@pytest.mark.slow
 def test_an_export_is_diagnosed_by_a_panel_by_itself(run: Run, export: Path) -> None:
     record = json.loads(run("diagnose", export, "-o", "out", "--json").stdout)
     assert record["method"] == "panel"
@@ -361,6 +363,7 @@ def test_members_are_for_the_panel(run: Run, votes: Path, members: Path, command
     assert "leave out -m or --members" in " ".join(said.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_report_has_a_section_on_judges(run: Run, votes: Path, members: Path, export: Path) -> None:
     assert run("report", votes, "--members", members, "-o", "one.html").exit_code == 0
     html = Path("one.html").read_text()
@@ -374,6 +377,7 @@ def test_a_report_has_a_section_on_judges(run: Run, votes: Path, members: Path, 
 # ---------------------------------------------------------------------- what is said unasked
 
 
+@pytest.mark.slow
 def test_other_methods_hint_at_the_panel(run: Run, export: Path, votes: Path) -> None:
     said = run("aggregate", export)
     assert said.exit_code == 0

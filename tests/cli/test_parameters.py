@@ -93,6 +93,7 @@ def test_every_parameter_of_a_choice_is_checked() -> None:
         parse_parameters(MajorityVote, ["ties=last"])
 
 
+@pytest.mark.slow
 def test_defaults_of_every_method_can_be_written_on_the_command_line() -> None:
     """Whatever `wisecrowd methods NAME` shows as a default is also understood as a value."""
 

@@ -15,6 +15,7 @@ Run = Callable[..., Any]
 QUICK = "--no-compare"
 
 
+@pytest.mark.slow
 def test_it_writes_one_page_and_says_where(run: Run, votes: Path, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
     said = run("report", votes, "-o", "page.html")

@@ -16,6 +16,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
 
 
+@pytest.mark.slow
 def test_the_table_says_what_the_metrics_say(demo: Demo) -> None:
     table = demo.contest.table()
     assert table["accuracy"].is_monotonic_decreasing
@@ -48,6 +49,7 @@ def test_a_method_that_declines_is_told_with_its_reason(monkeypatch: pytest.Monk
     assert [entry.method for entry in completions.entries] == ["majority-vote"]
 
 
+@pytest.mark.slow
 def test_learners_see_the_pixels() -> None:
     completions = run_contest(make_digits_crowd(), only=["dawid-skene", "majority-vote", "raykar"])
     table = completions.table()

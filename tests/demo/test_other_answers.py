@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wisecrowd.demo import Demo
 from wisecrowd.demo.other_answers import run_other_answers
 
@@ -13,6 +15,7 @@ def test_every_method_beats_the_simple_one(demo: Demo) -> None:
         assert result.describe().startswith(f"{result.answers}: {result.metric} {result.value:.2f} by {result.method}")
 
 
+@pytest.mark.slow
 def test_the_seed_decides() -> None:
     first, second = run_other_answers(5), run_other_answers(5)
     assert first == second

@@ -61,6 +61,7 @@ def test_one_group_is_possible(seed: int) -> None:
     assert found.descriptions == (f"40 workers: right {found.accuracy[0]:.0%} of the time; no dominant error",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "index", "by_k_means"),
     [("IND-I", 0.61, 0.33), ("IND-II", 0.79, 0.41), ("IND-III", 0.86, 0.50), ("IND-IV", 0.45, 0.27)],

@@ -158,6 +158,7 @@ def test_tasks_that_all_take_for_something_else_are_found() -> None:
     assert wrong[gone].mean() > 0.6
 
 
+@pytest.mark.slow
 def test_tasks_between_classes_are_found() -> None:
     """Forty tasks of 600 lie half-way between two classes, and so do the votes on them."""
     rng, truth, X = clouds()
@@ -176,6 +177,7 @@ def test_tasks_between_classes_are_found() -> None:
     assert roc(between, -TaskDiagnosis(crowd).table["entropy"]) < 0.7
 
 
+@pytest.mark.slow
 def test_hidden_units_see_what_a_plane_cannot() -> None:
     """Class 1 where the signs of two features agree: no plane parts them."""
     rng = np.random.default_rng(0)

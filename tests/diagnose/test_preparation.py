@@ -63,6 +63,7 @@ def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel
             print(wc.diagnose_crowd(other, model=panel).workers)
 
 
+@pytest.mark.slow
 def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel: Panel) -> None:
     votes = made.crowd.to_frame()
     people = votes[votes["worker"].str.startswith("person")]
@@ -117,6 +118,7 @@ def test_whom_nobody_can_judge_is_accused_of_nothing() -> None:
     assert ((judges["high"] - judges["low"]) > 0.2).all()
 
 
+@pytest.mark.slow
 def test_drift_and_groups_who_err_alike_work_beside_a_panel(made: PanelSimulation, panel: Panel) -> None:
     found: Any = wc.diagnose_crowd(made.crowd, model=panel)
     assert found.groups.size.sum() == 13

@@ -36,6 +36,7 @@ def simulated() -> list[tuple[RaterDiagnosis, np.ndarray, np.ndarray]]:
     return [(diagnose_raters(crowd), severity, score) for crowd, severity, score in made]
 
 
+@pytest.mark.slow
 def test_severities_are_recovered_without_inflation(
     simulated: list[tuple[RaterDiagnosis, np.ndarray, np.ndarray]],
 ) -> None:

@@ -26,6 +26,7 @@ def read_commands(machinery: Any, text: str) -> list[Any]:
     return in_blocks + in_tables
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.NotConverged")
 def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd.evaluate import model_selection

@@ -17,6 +17,7 @@ from wisecrowd.engines.base import Chunk, Engine, expect_chunk
 from wisecrowd.engines.local import LocalEngine, StreamEngine
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     seed=st.integers(0, 2**32), weighted=st.booleans(), workers=st.sampled_from([0, 12]), clamped=st.booleans(),

@@ -18,6 +18,7 @@ def comparisons() -> wc.Comparisons:
     return made.comparisons
 
 
+@pytest.mark.slow
 def test_leaning_judges_are_found_without_truth(comparisons: wc.Comparisons) -> None:
     result = compare_answer_methods(comparisons)
     assert list(result.fitted_methods) == list(result.table.index)
@@ -49,6 +50,7 @@ def test_comparisons_without_workers(comparisons: wc.Comparisons) -> None:
         wc.compare_methods(votes, ["crowd-bradley-terry"])
 
 
+@pytest.mark.slow
 def test_dependent_labels_are_found_without_truth() -> None:
     crowd = wc.simulate_label_sets(n_tasks=200, n_groups=4, random_state=1).crowd
     result = wc.compare_methods(crowd, [wc.LabelSetMixture(n_groups=4), "binary-relevance"], folds=3)

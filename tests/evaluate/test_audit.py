@@ -87,6 +87,7 @@ def test_strata_make_the_estimate_more_precise() -> None:
     assert stratified_variance(rng.permutation(right), confidence, 50) < 1.5
 
 
+@pytest.mark.slow
 def test_the_variance_over_draws_is_that_of_the_formula(made: Simulation, estimate: LabelConfidence) -> None:
     right = (estimate.table["label"] == made.truth[estimate.tasks]).astype(float)
     samples = [draw_audit_sample(estimate, 40, random_state=seed) for seed in range(400)]

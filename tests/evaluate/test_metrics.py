@@ -334,6 +334,7 @@ def test_what_is_asked_must_exist() -> None:
         metrics.calibration_error([0], [[1.0, 0.0]], n_bins=0)
 
 
+@pytest.mark.slow
 def test_the_summary_needs_no_scikit_learn() -> None:
     code = (
         "import sys, numpy as np; from wisecrowd.evaluate import metrics;"

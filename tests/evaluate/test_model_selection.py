@@ -93,6 +93,7 @@ def test_the_default_is_recommended_even_where_another_method_predicts_votes_bet
     assert "1.11 times" in found.summary
 
 
+@pytest.mark.slow
 def test_ordered_classes_are_compared_by_ordinal_and_categorical_methods() -> None:
     crowd = simulate_ratings(n_tasks=120, n_workers=10, votes_per_task=5, random_state=0).crowd
     comparison = compare_methods(crowd)
@@ -103,6 +104,7 @@ def test_ordered_classes_are_compared_by_ordinal_and_categorical_methods() -> No
     assert named.table.index.tolist() == ["graded-response", "dawid-skene"]
 
 
+@pytest.mark.slow
 def test_classes_without_order_are_not_compared_by_ordinal_methods() -> None:
     crowd = simulate_crowd(n_tasks=60, n_workers=8, votes_per_task=4, random_state=0).crowd
     assert "graded-response" not in compare_methods(crowd).table.index

@@ -143,6 +143,7 @@ def test_a_check_reports_a_bomb(tmp_path: Path) -> None:
     assert [finding.name for finding in wc.check_votes(path, max_unpacked="1GB").errors] == ["duplicate-votes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", ["csv.gz", "parquet"])
 def test_shards_of_a_bomb(tmp_path: Path, bomb: str) -> None:
     name, content, _ = BOMBS[bomb]

@@ -46,6 +46,7 @@ def test_all_texts_survive_together(tmp_path: Path, name: str) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")  # some look like numbers
 @pytest.mark.parametrize(("name", "every"), [("votes.csv", 1), ("votes.tsv", 3), ("votes.jsonl", 3)])
 def test_each_text_survives_alone(tmp_path: Path, name: str, every: int) -> None:

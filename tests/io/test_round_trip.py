@@ -92,6 +92,7 @@ def test_zero_bytes_and_booleans(name: str) -> None:
     assert again(crowd, name) == crowd
 
 
+@pytest.mark.slow
 @given(crowd=crowds(), data=st.data())
 def test_a_folder_keeps_what_nobody_used(crowd: Crowd, data: st.DataObject) -> None:
     spare = data.draw(st.lists(texts, unique=True, max_size=3))

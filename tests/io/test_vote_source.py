@@ -44,6 +44,7 @@ def test_only_exports_have_answers(tmp_path: Path) -> None:
         VoteSource.detect(tmp_path / "v.csv").read_export()
 
 
+@pytest.mark.slow
 def test_reading_a_table_imports_no_other_reader(tmp_path: Path) -> None:
     wc.write(CROWD, tmp_path / "v.csv")
     program = "import sys, wisecrowd; wisecrowd.read(sys.argv[1]); print(*sorted(sys.modules))"

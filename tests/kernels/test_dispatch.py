@@ -109,6 +109,7 @@ def assert_same(found: Expectation, wanted: Expectation, tolerance: float = 1e-1
     np.testing.assert_allclose(found.posterior, wanted.posterior, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @every_form
 @given(case=cases())
 @settings(max_examples=150, deadline=None)

@@ -87,6 +87,7 @@ def test_code_is_kept_beside_the_module_or_else_in_the_cache_folder_of_the_user(
     assert object_cache._read_object(occupied / "code.o") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["numba", "llvmlite"])
 def test_without_a_compiler_large_work_is_done_and_only_the_explicit_wish_refused(missing: str, tmp_path: Path) -> None:
     code = f"""

@@ -40,9 +40,12 @@ class SharedFits:
 
 
 @pytest.fixture(scope="module")
-def obeys() -> Callable[..., None]:
-    """Try a method under a law on several crowds, unless it says that it breaks the law, or needs what is not there."""
-    shared = SharedFits()
+def obeys(pytestconfig: pytest.Config) -> Callable[..., None]:
+    """Try a method under a law on several crowds, unless it says that it breaks the law, or needs what is not there.
+
+    The fast tier tries the first crowd only.
+    """
+    shared, is_fast = SharedFits(), pytestconfig.getoption("--fast")
 
     def try_it(
         method: Method, law: str, laws: dict[str, Callable[[Any, Crowd], None]], crowds: Iterable[Crowd]
@@ -54,7 +57,7 @@ def obeys() -> Callable[..., None]:
         with pytest.MonkeyPatch.context() as patch:
             if law not in LAWS_OF_FITS:
                 patch.setattr(module, "_fit", shared.wrap(vars(module)["_fit"], crowd_list))
-            for crowd in crowd_list[:1] if law == LAW_WITHOUT_CROWD else crowd_list:
+            for crowd in crowd_list[:1] if is_fast or law == LAW_WITHOUT_CROWD else crowd_list:
                 try:
                     laws[law](method, crowd)
                 except MissingExtra as missing:

@@ -40,6 +40,7 @@ def test_every_method_obeys_every_law(
     obeys(methods("aggregate")[name](), law, LAWS, crowds.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORDINAL)
 def test_the_direction_of_the_order_is_irrelevant(name: str, crowds: dict[str, Crowd]) -> None:
     method = methods("aggregate")[name]

@@ -166,6 +166,7 @@ def test_offers_of_everything_are_no_restriction() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_short_list_of_many_workers_holds_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     made = simulate_crowd(n_tasks=300, n_workers=150, n_classes=2, votes_per_task=4, random_state=0)
     model = DawidSkene().fit(made.crowd)

@@ -26,6 +26,7 @@ def cells(ax: Any) -> np.ndarray:
     return np.where(eye, right.filled(np.nan), wrong.filled(np.nan))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(1, 12), st.integers(0, 100))
 def test_a_matrix_is_drawn_as_it_is(n_classes: int, seed: int) -> None:

@@ -82,6 +82,7 @@ def test_numbers_get_a_scale_and_groups_get_signs(found: Diagnosis, made: Simula
     assert drawn.names(plot.worker_map(found, by=numbered)) == ["(none) (16)", "0 (1)", "1 (1)"]
 
 
+@pytest.mark.slow
 def test_workers_without_a_number_are_pale(found: Diagnosis) -> None:
     ax = plot.worker_map(found, by=pd.Series({"w00": 0.5, "w03": np.nan}))
     pale, known = ax.collections[:2]

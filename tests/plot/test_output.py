@@ -21,6 +21,7 @@ def test_the_name_says_what_it_becomes(kind: str, tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [f"labels.{kind}"], "nothing is left beside it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_same_plot_is_the_same_file(kind: str, tmp_path: Path) -> None:
     files = [plot.save(plot.votes_per_worker({"a": [1, 2], "$b$": [3]}), tmp_path / f"{n}.{kind}") for n in range(2)]

@@ -105,6 +105,7 @@ def test_settings_of_the_user_do_not_matter(name: str) -> None:
     ax.figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_the_package_loads_without_matplotlib() -> None:
     code = "import sys, wisecrowd.plot; print(*(name for name in ('matplotlib', 'sklearn', 'torch') if name in sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,6 +15,7 @@ from wisecrowd.errors import InputError, UsageError
 from wisecrowd.simulate import Simulation
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=40).filter(any), st.integers(1, 30))
 def test_every_worker_is_in_one_bar(numbers: list[int], n_bars: int) -> None:

@@ -87,6 +87,7 @@ def test_the_page_of_label_sets_has_agreement_and_confidence(label_sets: wc.Labe
     assert len(page.tables["workers-table"]) == label_sets.n_workers + 1
 
 
+@pytest.mark.slow
 def test_methods_are_compared_on_request(comparisons: wc.Comparisons) -> None:
     page = Page(build(comparisons).html)
     methods = page.tables["methods-table"][1:]

@@ -11,6 +11,7 @@ import wisecrowd as wc
 from wisecrowd.utils.text import format_percent
 
 
+@pytest.mark.slow
 def test_classes_equal_a_recount(page: Any, votes: pd.DataFrame, simulated: Any) -> None:
     observed = wc.diagnose_crowd(simulated.crowd)
     counts = votes["label"].value_counts()

@@ -31,6 +31,7 @@ def test_each_group_has_a_description(simulated: Any, page: Any) -> None:
         assert sentence in page.section_text("workers")
 
 
+@pytest.mark.slow
 def test_table_and_map_show_the_groups(simulated: Any, page: Any) -> None:
     of_worker = wc.diagnose_crowd(simulated.crowd).groups.memberships
     titles = page.texts["map"]
@@ -48,6 +49,7 @@ def test_table_and_map_show_the_groups(simulated: Any, page: Any) -> None:
     assert titles.count(", group ") == simulated.crowd.n_workers
 
 
+@pytest.mark.slow
 def test_one_group_has_no_section(page_of: Any) -> None:
     votes = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=3).crowd
     assert len(wc.diagnose_crowd(votes).groups.size) == 1

@@ -60,6 +60,7 @@ def test_names_change_nothing_but_names(hostile: report.Report, page_of: Any) ->
         assert page.captions[table] == other.captions[table]
 
 
+@pytest.mark.slow
 def test_all_names_are_shown(hostile: report.Report, page_of: Any) -> None:
     page = page_of(hostile.html)
     for table, column in (("worker-table", 0), ("task-table", 0)):

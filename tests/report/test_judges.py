@@ -93,6 +93,7 @@ def test_copies_lead_to_advice_about_members(simulated_panel: PanelSimulation, p
     assert "--members" not in page.section_text("next")
 
 
+@pytest.mark.slow
 def test_no_section_without_judges(simulated: Any, page_of: Any) -> None:
     page = page_of(report.build(simulated.crowd, compare=False).html)
     assert "judges" not in page.texts

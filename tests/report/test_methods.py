@@ -11,6 +11,7 @@ import pytest
 from wisecrowd import report
 
 
+@pytest.mark.slow
 def test_methods_equal_the_comparison(page: Any, simulated: Any, truth: pd.Series) -> None:
     from wisecrowd.evaluate.model_selection import compare_methods
 

@@ -44,6 +44,7 @@ def hostile() -> report.Report:
     )
 
 
+@pytest.mark.slow
 def test_hostile_names_are_escaped(hostile: report.Report, page: Any, page_of: Any) -> None:
     harmless, page = page, page_of(hostile.html)
     assert {tag for tag, _ in page.tags} <= {tag for tag, _ in harmless.tags}

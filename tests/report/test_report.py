@@ -11,6 +11,7 @@ import wisecrowd as wc
 from wisecrowd import report
 
 
+@pytest.mark.slow
 def test_saved_page_is_recognised(tmp_path: Path, simulated: Any) -> None:
     built = report.build(simulated.crowd, compare=False)
     path = built.save(tmp_path / "new" / "page.html")

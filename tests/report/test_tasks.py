@@ -13,6 +13,7 @@ from wisecrowd import report
 from wisecrowd.report import tasks as _tasks
 
 
+@pytest.mark.slow
 def test_tasks_equal_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, simulated: Any) -> None:
     rows = page.rows("task-table")
     assert page.captions["task-table"].startswith("All 240 tasks.")

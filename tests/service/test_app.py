@@ -236,6 +236,7 @@ def test_failed_write_answers_503(service: Any, monkeypatch: pytest.MonkeyPatch)
 # ---------------------------------------------------------------------- as it is described
 
 
+@pytest.mark.slow
 def test_answers_match_the_openapi_description(service: Any) -> None:
     """Every status of a request drawn from the OpenAPI description is documented; ``benchmarks/serve.py fuzz`` sends more."""
     schemathesis = pytest.importorskip("schemathesis")
@@ -316,6 +317,7 @@ def test_confidence_is_null_before_the_first_fit(service: Any, votes: Any) -> No
     assert all(0 < each["confidence"] <= 1 for each in service.get("/consensus", question="votes", limit=1000)["tasks"])
 
 
+@pytest.mark.slow
 def test_content_type_is_ignored(service: Any) -> None:
     for path, body in (("/truth", {"task": "t1", "label": "x"}), ("/tasks", {"tasks": ["t2"]})):
         response = service.ask("POST", path, content=json.dumps(body).encode(),

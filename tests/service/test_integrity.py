@@ -92,6 +92,7 @@ def damage(data: bytearray, rng: random.Random) -> None:
             data[rng.randrange(len(data))] = rng.randrange(256)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["closed.db", "killed.db", "killed.db-wal"])
 def test_no_damage_changes_votes_silently(
     original: tuple[Path, Content], copy: Callable[[str], Path], name: str

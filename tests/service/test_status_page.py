@@ -34,6 +34,7 @@ def test_page_shows_progress(service: Any, votes: Any) -> None:
     assert "All 12 workers." in html
 
 
+@pytest.mark.slow
 def test_hostile_names_are_escaped(service: Any) -> None:
     service.post("/votes", [{"question": HOSTILE, "task": HOSTILE, "worker": HOSTILE, "label": HOSTILE}])
     service.post("/votes", {"question": "other", "task": "t", "worker": "w", "label": "x"})

@@ -112,6 +112,7 @@ def put(n: int, label: str = "good") -> Upsert:
     return Upsert(f"id:{n}", (VoteRecord("mood", f"t{n // 3}", f"w{n % 3}", label),))
 
 
+@pytest.mark.slow
 def test_votes_are_stored_changed_and_deleted(url: str) -> None:
     store = Store(url)
     hostile = "a\tb\n'\"; DROP TABLE records; -- 😀 \u202e"

@@ -233,6 +233,7 @@ def test_many_writers_at_once_leave_one_complete_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.slow
 def test_a_reader_never_sees_nothing(tmp_path: Path) -> None:
     target, missing, stop = tmp_path / "model", 0, threading.Event()
     fill(target, "first")

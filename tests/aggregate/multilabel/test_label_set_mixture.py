@@ -24,6 +24,7 @@ def macro_f1(chosen: np.ndarray, truth: np.ndarray) -> float:
     return float(np.divide(2 * hits, total, out=np.ones(len(hits)), where=total > 0).mean())
 
 
+@pytest.mark.slow
 def test_dependent_labels_gain_two_points_of_macro_f1() -> None:
     gains = []
     for seed in range(2):

@@ -203,6 +203,7 @@ def test_kinds_of_ids_stay(tmp_path: Path, name: str) -> None:
     assert_same(shard_files(path, tmp_path / "crowd", votes_per_shard=1), wc.read(path))
 
 
+@pytest.mark.slow
 def test_many_batches_are_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = wc.simulate_crowd(3000, 40, 4, votes_per_task=5, random_state=2).crowd
     for name in ("votes.csv", "votes.parquet"):
@@ -215,6 +216,7 @@ def test_many_batches_are_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert 6 <= crowd.n_shards <= 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_do_not_show(tmp_path: Path, files: list[Path], n_jobs: int) -> None:
     one = shard_files(files, tmp_path / "one", votes_per_shard=50, n_jobs=1)

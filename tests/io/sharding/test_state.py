@@ -269,6 +269,7 @@ def test_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
     assert crowd.digest == shard_files(votes, tmp_path / "crowd", votes_per_shard=20_000).digest
 
 
+@pytest.mark.slow
 def test_a_program_whose_files_are_bad_ends_without_a_word(tmp_path: Path) -> None:
     code = textwrap.dedent("""
         import sys

@@ -89,6 +89,7 @@ def test_zip_files_are_recognised_by_their_first_bytes(tmp_path: Path) -> None:
 
 
 class TestRefusals:
+    @pytest.mark.slow
     def test_a_bomb(self, tmp_path: Path) -> None:
         path = make_zip(tmp_path / "bomb.zip", {"a.jsonl": "0" * (1 << 27)})
         assert path.stat().st_size < 1 << 18
