@@ -400,3 +400,10 @@ class TestRatings:
         said = run("aggregate", ratings, *options)
         assert said.exit_code != 0
         assert advice in " ".join(said.stderr.split())
+
+
+def test_gold_in_another_spelling_is_not_ignored_silently(run: Any, votes: Path, tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("task,truth\nt00,dog\nT01 ,cat\n", encoding="utf-8")
+    result = run("aggregate", votes, "--gold", "gold.csv", "--json")
+    assert "another spelling of 1 task than the votes" in " ".join(result.stderr.split())
+    assert "another spelling" not in run("aggregate", votes, "--gold", "gold.csv", "--normalise").stderr

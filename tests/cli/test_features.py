@@ -95,3 +95,16 @@ def test_the_list_and_the_page_tell_who_looks_at_features(run: Any) -> None:
     kinds = [kind for kind in wc.methods().values() if "pairwise" not in kind.answer_types]
     assert listed.count("[features]") == 1 + sum(getattr(kind, "uses_features", False) for kind in kinds)
     assert "wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results" in run("methods", "mnldp").stdout
+
+
+def test_normalise_matches_features_to_votes(run: Any, tmp_path: Path) -> None:
+    rows = [f"{task},{who},{task % 2}" for task in range(12) for who in ("ann", "bob")]
+    (tmp_path / "votes.csv").write_text("\n".join(["task,worker,label", *rows]), encoding="utf-8")
+    (tmp_path / "X.csv").write_text(
+        "task,x\n" + "".join(f"{task}.0,{task % 2}\n" for task in range(12)), encoding="utf-8"
+    )
+    words = ("learn", "votes.csv", "-x", "X.csv", "-m", "raykar", "--json")
+    refused = run(*words)
+    assert refused.exit_code == 1
+    assert "another spelling of 12 tasks" in " ".join(refused.stderr.split())
+    assert json.loads(run(*words, "--normalise").stdout)["summary"]["features"]["tasks"] == 12

@@ -405,3 +405,11 @@ def test_with_machines_alone_gold_is_the_only_anchor(run: Run, votes: Path, memb
     made = pd.read_csv(votes)
     gold.write_text(f"task,truth\n{made['task'][0]},{made['label'][0]}\n")
     assert "only gold" not in run("aggregate", votes, "-m", "panel", "--members", members, "--gold", gold).stderr
+
+
+def test_normalise_matches_members_to_votes(run: Run, votes: Path, members: Path) -> None:
+    table = pd.read_csv(members)
+    table["worker"] = table["worker"].str.upper() + " "
+    table.to_csv(members, index=False)
+    assert "none of its workers has votes" in run("aggregate", votes, "-m", "panel", "--members", members).stderr
+    assert run("aggregate", votes, "-m", "panel", "--members", members, "--normalise").exit_code == 0

@@ -14,7 +14,9 @@ from wisecrowd.data.vocabulary import (
     check_no_fractions,
     check_no_missing,
     encode_ids,
+    locate_ids,
     match_id_type,
+    unite_codes,
     unite_vocabularies,
 )
 from wisecrowd.errors import InputError
@@ -81,3 +83,18 @@ def test_fractions_are_no_classes() -> None:
 
 def test_an_index_of_an_iterator() -> None:
     assert as_index(iter("ab")).tolist() == ["a", "b"]
+
+
+def test_numbers_and_texts_are_the_same_ids() -> None:
+    assert locate_ids(pd.Index(["28", "x", "29"]), pd.Index([29, 28])).tolist() == [1, -1, 0]
+    assert locate_ids(pd.Index([28, 7]), pd.Index(["28", "29"])).tolist() == [0, -1]
+    assert locate_ids(pd.Index([28.0, 7.0]), pd.Index(["28", "29"])).tolist() == [0, -1]
+    assert locate_ids(pd.Index([28.5]), pd.Index(["28", "28.5"])).tolist() == [1]
+    assert locate_ids(pd.Index(["007"]), pd.Index([7])).tolist() == [-1]
+
+
+def test_united_vocabularies_have_the_type_of_the_first() -> None:
+    columns = [(pd.Index([27, 28]), np.array([0, 1])), (pd.Index(["28", "x"]), np.array([0, 1]))]
+    union, codes = unite_codes(columns)
+    assert union.tolist() == [27, 28, "x"]
+    assert codes.tolist() == [0, 1, 1, 2]

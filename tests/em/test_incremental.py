@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from wisecrowd import DawidSkene, OneCoin, simulate_crowd
+from wisecrowd import DawidSkene, ModelAverage, OneCoin, Panel, simulate_crowd
 from wisecrowd.base.persistence import load
 from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import DataWarning, InputError, UsageError
 
 FAMILY = [method for method in methods("aggregate").values() if issubclass(method, ConfusionEM)]
 MADE = simulate_crowd(n_tasks=300, n_workers=15, n_classes=3, votes_per_task=5, random_state=2)
@@ -94,3 +96,36 @@ def test_what_cannot_be_done_is_said(tmp_path: object) -> None:
     with pytest.raises(UsageError, match="a saved model contains no votes"):
         load(f"{tmp_path}/model").partial_fit(MADE.crowd)  # type: ignore[attr-defined]
     assert load(f"{tmp_path}/model").predict(MADE.crowd).equals(fitted.predict(MADE.crowd))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("method", [DawidSkene, ModelAverage, OneCoin, Panel])
+def test_ids_in_new_votes_may_be_text_where_the_fit_had_numbers(method: Any) -> None:
+    fitted = method().fit(Crowd.from_triples([(t, 28 + w, (t + (w == 3)) % 2) for t in range(20) for w in range(4)]))
+    new = [(100, 28, 1), (100, 29, 1), (100, 31, 0)]
+    expected = fitted.predict_proba(Crowd.from_triples(new))
+    for as_text in (lambda vote: (str(vote[0]), str(vote[1]), vote[2]), lambda vote: tuple(map(str, vote))):
+        given = fitted.predict_proba(Crowd.from_triples([as_text(vote) for vote in new]))
+        np.testing.assert_array_equal(given, expected)
+    strangers = fitted.predict_proba(Crowd.from_triples([(t, w + 1000, y) for t, w, y in new]))
+    assert np.abs(strangers.to_numpy() - expected.to_numpy()).max() > 0.01
+
+
+def test_workers_in_another_spelling_are_strangers_with_a_warning() -> None:
+    fitted = DawidSkene().fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("28", "bob")]))
+    new = Crowd.from_triples([("n", "28.0", 1), ("n", "Bob ", 1), ("n", "cy", 0)])
+    with pytest.warns(DataWarning, match="2 workers of the new votes count as new.*'28.0' and '28'"):
+        fitted.predict(new)
+
+
+def test_partial_fits_unite_numbers_and_texts() -> None:
+    old = Crowd.from_triples([(t, 28 + w, t % 2) for t in range(8) for w in range(2)])
+    method = DawidSkene().partial_fit(old).partial_fit(Crowd.from_triples([("3", "30", 1), ("9", "28", 1)]))
+    assert method.worker_index_.tolist() == [28, 29, 30]
+    assert method.task_index_.tolist() == [*range(8), 9]
+
+
+def test_a_start_carries_over_between_numbers_and_texts() -> None:
+    votes = [(t, 28 + w, (t * (w + 3)) % 3) for t in range(30) for w in range(4)]
+    numbers, texts = Crowd.from_triples(votes), Crowd.from_triples([(str(t), str(w), str(y)) for t, w, y in votes])
+    start = DawidSkene().fit(numbers)
+    assert DawidSkene().fit(texts, start=start).n_iter_ == DawidSkene().fit(numbers, start=start).n_iter_

@@ -143,3 +143,12 @@ def test_without_a_column_of_ids_the_message_says_so(tmp_path: Path) -> None:
     place.write_text("p0,p1\n0.0,1\n0.0,2\n0.0,3\n")
     with pytest.raises(InputError, match="call the column of task ids 'task'"):
         read_features(place)
+
+
+def test_tasks_take_the_spelling_of_the_votes(tmp_path: Path) -> None:
+    path = tmp_path / "X.csv"
+    path.write_text("task,x\n28.0,1\n29,2\n", encoding="utf-8")
+    crowd = Crowd.from_triples([("28", "ann", 0), ("29", "ann", 1)])
+    with pytest.raises(InputError, match="another spelling of 1 task"):
+        read_features(path).align(crowd)
+    assert read_features(path, match=crowd).tasks.tolist() == ["28", "29"]

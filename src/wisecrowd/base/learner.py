@@ -34,6 +34,7 @@ from wisecrowd.data.alignment import (
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.errors import DataWarning, InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.utils.slices import slice_rows
 from wisecrowd.utils.text import count_noun
@@ -261,7 +262,7 @@ class Learner(Method):
         if isinstance(y, Crowd):
             predicted_code = self.classes_.get_indexer(pd.Index(self.predict(order_by_task(X, y))))
             names = pd.Index([]) if y.classes is None else y.classes
-            is_equal = self.classes_.get_indexer(names)[y.label] == predicted_code[y.task]
+            is_equal = locate_ids(names, self.classes_)[y.label] == predicted_code[y.task]
             return float(np.average(is_equal, weights=y.weight)) if y.n_votes else float("nan")
         predicted, truth = self.predict(X), np.asarray(align_truth(y, X))
         if truth.shape != predicted.shape:
@@ -291,7 +292,7 @@ class Learner(Method):
         if isinstance(workers, str):
             raise UsageError(f"workers must be a list of worker ids; got {workers!r}. For one worker: [{workers!r}]")
         ids = pd.Index(workers)
-        return np.full(len(ids), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(ids)
+        return np.full(len(ids), -1) if self.worker_index_ is None else locate_ids(ids, self.worker_index_)
 
     def _confusion_by_id(self, workers: Sequence[Any] | pd.Index) -> NDArray[np.float64]:
         """Return the confusion matrices of workers by id; an average one for workers without training votes."""

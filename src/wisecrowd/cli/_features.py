@@ -81,7 +81,7 @@ def find_features(method: Aggregator | Completer, features: Path | None, votes: 
     return None
 
 
-def read_features_file(path: Path, reading: Reading) -> Features:
+def read_features_file(path: Path, reading: Reading, crowd: Crowd) -> Features:
     """Read features from a file; its task column may have the name given by ``--task``.
 
     Parameters
@@ -90,6 +90,8 @@ def read_features_file(path: Path, reading: Reading) -> Features:
         File of features.
     reading : Reading
         Options by which the votes were read.
+    crowd : Crowd
+        Votes.
 
     Returns
     -------
@@ -99,10 +101,11 @@ def read_features_file(path: Path, reading: Reading) -> Features:
     from wisecrowd.io.features import read_features
     from wisecrowd.io.problems import MissingColumn
 
+    match = crowd if reading.normalise else None
     try:
-        return read_features(resolve_path(path), task=reading.task)
+        return read_features(resolve_path(path), task=reading.task, match=match)
     except MissingColumn:
-        return read_features(resolve_path(path))
+        return read_features(resolve_path(path), match=match)
 
 
 def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:

@@ -200,13 +200,16 @@ def _read(path: Path, reading: Reading, crowd: Crowd) -> pd.DataFrame:
     from wisecrowd.errors import InputError, preview
     from wisecrowd.io.members import read_members
     from wisecrowd.io.problems import MissingColumn
+    from wisecrowd.io.tables.spellings import match_spellings
 
     try:
         table = read_members(path, worker=reading.worker)
     except MissingColumn:
         table = read_members(path)
     assert crowd.workers is not None
-    table.index = match_id_type(table.index, crowd.workers)
+    table.index = (
+        match_spellings(table.index, crowd.workers) if reading.normalise else match_id_type(table.index, crowd.workers)
+    )
     strange = ~table.index.isin(crowd.workers)
     if strange.all():
         raise InputError(

@@ -295,15 +295,41 @@ def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None) -> 
     from wisecrowd.io import VoteSource
     from wisecrowd.io.problems import MissingColumn
 
-    source, numeric = VoteSource.detect(resolve_path(path)), crowd is not None and crowd.is_numeric
-    match = crowd if reading.normalise else None
+    source = VoteSource.detect(resolve_path(path))
+    options: dict[str, Any] = {
+        "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None
+    }  # fmt: skip
     if reading.question is not None and source.format.is_tool:
-        return source.read_truth(numeric=numeric, question=reading.question, match=match)
-    task, truth = reading.gold_task, reading.gold_label
-    if task is None and reading.task is not None:
-        try:
-            return source.read_truth(task=reading.task, truth=truth, numeric=numeric, match=match)
-        except MissingColumn as error:
-            if "task" not in error.roles:
-                raise
-    return source.read_truth(task=task, truth=truth, numeric=numeric, match=match)
+        return source.read_truth(question=reading.question, **options)
+    columns: dict[str, Any] = {"task": reading.gold_task, "truth": reading.gold_label}
+    try:
+        named = columns if reading.gold_task is not None else columns | {"task": reading.task}
+        true_labels = source.read_truth(**named, **options)
+    except MissingColumn as error:
+        if reading.gold_task is not None or reading.task is None or "task" not in error.roles:
+            raise
+        true_labels = source.read_truth(**columns, **options)
+    if crowd is not None and not reading.normalise:
+        _warn_other_spellings(true_labels, crowd, path)
+    return true_labels
+
+
+def _warn_other_spellings(truth: pd.Series, crowd: Crowd, path: Path) -> None:
+    """Warn if tasks with truth are tasks of the votes in another spelling; they would be ignored without a word."""
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.vocabulary import locate_ids
+    from wisecrowd.errors import preview
+    from wisecrowd.io.tables.spellings import match_spellings
+    from wisecrowd.utils.text import count_noun
+
+    unknown = truth.index[locate_ids(truth.index, crowd.tasks) < 0]
+    if not len(unknown):
+        return
+    matched = match_spellings(unknown, crowd.tasks)
+    is_spelling = matched.isin(crowd.tasks)
+    if is_spelling.any():
+        warn(
+            f"{path}: the truth has another spelling of {count_noun(int(is_spelling.sum()), 'task')} than the votes, such as "
+            f"{preview(unknown[is_spelling][:1])} for {preview(matched[is_spelling][:1])}, and is ignored there; unify them: "
+            "--normalise"
+        )

@@ -160,7 +160,7 @@ def aggregate(
         crowd = reading.read(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd)
-        feature_table = None if source is None else feature_files.read_features_file(source, reading)
+        feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     _check_kind(unfitted, crowd, proba=proba)
     member_info = (
         members_file.find_members(vote_source, reading, crowd, members)

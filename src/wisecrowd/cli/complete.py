@@ -104,7 +104,7 @@ def complete(
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         score_truth = None if score is None else read_truth(score, reading, crowd)
-        feature_table = None if source is None else feature_files.read_features_file(source, reading)
+        feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     _check_kind(completer, crowd)
     fitting.warn_similar_labels(crowd, votes)
     X, crowd = feature_files.match_features(feature_table, crowd)

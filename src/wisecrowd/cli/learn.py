@@ -102,8 +102,8 @@ def learn(
         crowd = reading.read(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd)
-        feature_table = feature_files.read_features_file(source, reading)
-        new = None if predict is None else feature_files.read_features_file(predict, reading)
+        feature_table = feature_files.read_features_file(source, reading, crowd)
+        new = None if predict is None else feature_files.read_features_file(predict, reading, crowd)
     if is_main_process():
         fitting.warn_similar_labels(crowd, votes)
     with _heard_once(), show_progress(quiet=quiet):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from wisecrowd.errors import InputError, preview
 
 #: Floats from here on do not represent every whole number, so different ids may have become equal.
 MIN_INEXACT_FLOAT = 2.0**53
+#: Whole numbers as Python writes them, within 64 bits. 007 is a code.
+_WHOLE_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 def as_column(values: Any, kind: str) -> pa.ChunkedArray:
@@ -375,6 +378,8 @@ def unite_vocabularies(indexes: Sequence[pd.Index]) -> pd.Index:
 def unite_codes(columns: Sequence[tuple[pd.Index, NDArray[Any] | None]]) -> tuple[pd.Index, NDArray[Any]]:
     """Unite vocabularies and translate the codes over each of them.
 
+    Ids take the type of the first vocabulary: its 7 and another's "7" are the same id.
+
     Parameters
     ----------
     columns : sequence of (Index, ndarray of int)
@@ -393,14 +398,28 @@ def unite_codes(columns: Sequence[tuple[pd.Index, NDArray[Any] | None]]) -> tupl
     >>> union.tolist(), codes.tolist()
     (['a', 'b'], [1, 0])
     """
-    union = unite_vocabularies([index for index, _ in columns])
-    return union, np.concatenate([union.get_indexer(index)[codes] for index, codes in columns])
+    first = columns[0][0]
+    indexes = [first, *(_take_id_type(index, first) for index, _ in columns[1:])]
+    union = unite_vocabularies(indexes)
+    return union, np.concatenate(
+        [union.get_indexer(index)[codes] for index, (_, codes) in zip(indexes, columns, strict=True)]
+    )
+
+
+def _take_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
+    """Return ids in the type of a vocabulary, also those that it does not have: "30" becomes 30 beside 28 and 29."""
+    matched = match_id_type(ids, vocabulary)
+    if vocabulary.dtype.kind not in "iu" or matched.dtype != object:
+        return matched
+    return pd.Index(
+        [int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value for value in matched]
+    )
 
 
 def match_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
     """Convert ids to the type of a vocabulary when only one of them is text.
 
-    A file's "7" and a vocabulary's 7 are the same id.
+    A file's "7" and a vocabulary's 7 are the same id, also if pandas made it 7.0 because another id is missing.
 
     Parameters
     ----------
@@ -423,8 +442,40 @@ def match_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
         # pandas would compare integers and floats as floats, in which large integers are equal.
         is_mixed = {ids.dtype.kind, vocabulary.dtype.kind} in ({"i", "f"}, {"u", "f"})
         return ids.astype(object) if is_mixed else ids
-    by_text = dict(zip(vocabulary.astype(str), vocabulary, strict=True))
-    return pd.Index([by_text.get(text, text) for text in ids.astype(str)], dtype=object)
+    by_text = dict(zip(_as_texts(vocabulary), vocabulary, strict=True))
+    return pd.Index([by_text.get(text, text) for text in _as_texts(ids)], dtype=object, name=ids.name)
+
+
+def _as_texts(ids: pd.Index) -> pd.Index:
+    """Return ids as text; whole numbers that are stored as floats without a fraction."""
+    if ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and (np.abs(ids) < MIN_INEXACT_FLOAT).all():
+        ids = ids.astype(np.int64)
+    return ids.astype(str)
+
+
+def locate_ids(ids: pd.Index | None, vocabulary: pd.Index | None) -> NDArray[np.intp]:
+    """Return the positions of ids in a vocabulary, whether either of them is text or numbers.
+
+    Parameters
+    ----------
+    ids : Index or None
+        Ids to look up.
+    vocabulary : Index or None
+        Vocabulary, such as the workers of a fit.
+
+    Returns
+    -------
+    ndarray of shape (n_ids,)
+        Positions, -1 for unknown ids.
+
+    Examples
+    --------
+    >>> locate_ids(pd.Index(["28", "x"]), pd.Index([27, 28])).tolist()
+    [1, -1]
+    """
+    assert ids is not None
+    assert vocabulary is not None
+    return np.asarray(vocabulary.get_indexer(match_id_type(ids, vocabulary)))
 
 
 def sort_by_size(codes: Codes, classes: pd.Index) -> tuple[Codes, pd.Index]:

@@ -20,6 +20,7 @@ from wisecrowd.base.fields import CHECKPOINT_HELP, ENGINE_HELP, N_JOBS_HELP, fit
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em import incremental
 from wisecrowd.em.initialization import align_posterior, apply_gold, compute_vote_shares, make_class_prior
 from wisecrowd.em.loop import EMResult, StateCallback, Statistics, run_em, run_restarts
@@ -356,13 +357,12 @@ class ConfusionEM(Aggregator):
         """Return statistics of another fit for the same workers and labels; new workers have none."""
         if source.worker_index_ is None or crowd.workers is None or crowd.classes is None:
             raise InputError("parameters of workers carry over only between crowds with worker ids")
-        source_pairs = pd.MultiIndex.from_arrays(
-            [source.worker_index_[source.pair_worker_], source.classes_[source.pair_label_]])  # fmt: skip
-        pairs = crowd.pairs
-        row = source_pairs.get_indexer(
-            pd.MultiIndex.from_arrays([crowd.workers[pairs.worker], crowd.classes[pairs.label]])
-        )
-        column = source.classes_.get_indexer(crowd.classes)
+        pairs, n_source_classes = crowd.pairs, len(source.classes_)
+        worker, column = locate_ids(crowd.workers, source.worker_index_), locate_ids(crowd.classes, source.classes_)
+        is_shared = (worker[pairs.worker] >= 0) & (column[pairs.label] >= 0)
+        key = worker[pairs.worker] * n_source_classes + column[pairs.label]
+        source_key = source.pair_worker_.astype(np.int64) * n_source_classes + source.pair_label_
+        row = np.where(is_shared, pd.Index(source_key).get_indexer(pd.Index(key)), -1)
         tally = np.zeros((len(pairs), crowd.n_classes))
         shared_cells = np.ix_(row >= 0, column >= 0)
         tally[shared_cells] = source.tally_[np.ix_(row[row >= 0], column[column >= 0])]
@@ -403,6 +403,7 @@ class ConfusionEM(Aggregator):
         """
         self._check_fitted("posterior_")
         votes = incremental.recode_classes(self.validate_votes(crowd), self.classes_)
+        incremental.warn_misspelled_workers(self, votes)
         posterior = incremental.infer_posterior(self, votes)
         return pd.DataFrame(posterior, index=votes.tasks.rename("task"), columns=self.classes_.rename("class"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +16,11 @@ from wisecrowd.data.alignment import as_truth_series, encode_truth
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import TruthLike
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em.initialization import apply_gold
-from wisecrowd.errors import InputError, preview
+from wisecrowd.errors import DataWarning, InputError, preview
+from wisecrowd.io.tables.spellings import match_spellings
+from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
@@ -93,7 +97,9 @@ def estimate_crowd_label_probs(
     if crowd.workers is None or method.worker_index_ is None:
         raise InputError("parameters of workers carry over only between crowds with worker ids")
     n_classes, tally = len(method.classes_), method.e_step_tally
-    new_code = crowd.workers.get_indexer(method.worker_index_)  # −1 for workers who do not vote in the new crowd
+    position = locate_ids(crowd.workers, method.worker_index_)
+    new_code = np.full(len(method.worker_index_), -1)  # −1 for workers who do not vote in the new crowd
+    new_code[position[position >= 0]] = np.flatnonzero(position >= 0)
     rows = np.flatnonzero(new_code[method.pair_worker_] >= 0)
     counted = new_code[method.pair_worker_[rows]].astype(np.int64) * n_classes + method.pair_label_[rows]
     requested = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
@@ -183,13 +189,46 @@ def recode_classes(crowd: Crowd, classes: pd.Index) -> Crowd:
         raise InputError("labels must be classes; these are numbers")
     if crowd.classes.equals(classes):
         return crowd
-    code = classes.get_indexer(crowd.classes)
+    code = locate_ids(crowd.classes, classes)
     if (code < 0).any():
         raise InputError(
             f"the new votes have classes that the fit did not know: {preview(crowd.classes[code < 0])}; its classes are "
             f"{preview(classes, 8)}. List all classes when you read the first votes: classes=[...]"
         )
     return crowd.replace_fields(np.arange(crowd.n_votes), label=code[crowd.label], classes=classes)
+
+
+def warn_misspelled_workers(method: ConfusionEM, crowd: Crowd) -> None:
+    """Warn of workers who are new by their ids, but are workers of the fit in another spelling.
+
+    Parameters
+    ----------
+    method : ConfusionEM
+        Fitted method.
+    crowd : Crowd
+        New votes.
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> votes = Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")])
+    >>> warn_misspelled_workers(DawidSkene().fit(votes), votes)
+    """
+    if crowd.workers is None or method.worker_index_ is None:
+        return
+    unknown = crowd.workers[locate_ids(crowd.workers, method.worker_index_) < 0]
+    if not len(unknown):
+        return
+    matched = match_spellings(unknown, method.worker_index_)
+    is_spelling = matched.isin(method.worker_index_)
+    if is_spelling.any():
+        warnings.warn(
+            f"{count_noun(int(is_spelling.sum()), 'worker')} of the new votes count as new, but are workers of the fit in another "
+            f"spelling, such as {preview(unknown[is_spelling][:1])} and {preview(matched[is_spelling][:1])}; if they are the same, "
+            "rename them, or read the votes with workers=fitted.worker_index_ and normalise=True",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 class VoteHistory(NamedTuple):
@@ -251,8 +290,8 @@ def partial_fit(method: ConfusionEM, crowd: Crowd, truth: TruthLike | None = Non
     gold = None if merged_truth is None else encode_truth(merged_truth, votes)
 
     posterior = np.empty((votes.n_tasks, votes.n_classes))
-    posterior[votes.tasks.get_indexer(old_votes.tasks)] = method.posterior_
-    updated = votes.tasks.get_indexer(crowd.tasks)
+    posterior[locate_ids(old_votes.tasks, votes.tasks)] = method.posterior_
+    updated = locate_ids(crowd.tasks, votes.tasks)
     posterior[updated] = infer_posterior(method, votes[updated], None if gold is None else gold[updated])
     method.restart_from(votes, posterior)
     return VoteHistory(votes, merged_truth)

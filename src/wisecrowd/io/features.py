@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from wisecrowd.io.tables.arrays import read_npz
 from wisecrowd.io.tables.columns import find_column
 from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
+from wisecrowd.io.tables.spellings import match_spellings
 from wisecrowd.utils.text import count_noun
 
 _LOG = logging.getLogger("wisecrowd.io")
@@ -92,9 +93,17 @@ class Features:
         """
         positions = self.tasks.get_indexer(match_id_type(crowd.tasks, self.tasks))
         if n_absent := int((positions < 0).sum()):
+            absent = crowd.tasks[positions < 0]
+            other_spelling = match_spellings(absent, self.tasks).isin(self.tasks)
+            advice = (
+                f"They have another spelling of {count_noun(int(other_spelling.sum()), 'task')}; unify it with "
+                "read(..., normalise=True) and read_features(..., match=crowd) (--normalise)"
+                if other_spelling.any()
+                else "Compare the ids in both files"
+            )
             raise InputError(
-                f"no features for {count_noun(n_absent, 'task')}, for example {preview(crowd.tasks[positions < 0])}; the "
-                f"features are of {preview(self.tasks)}. Compare the ids in both files"
+                f"no features for {count_noun(n_absent, 'task')}, for example {preview(absent)}; the features are of "
+                f"{preview(self.tasks)}. {advice}"
             )
         if self.rows.ndim == 2:
             return self.table, crowd
@@ -102,7 +111,11 @@ class Features:
 
 
 def read_features(
-    path: str | os.PathLike[str], *, task: str | None = None, max_unpacked: int | str | None = None
+    path: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    match: Crowd | None = None,
+    max_unpacked: int | str | None = None,
 ) -> Features:
     """Read the features of tasks.
 
@@ -113,6 +126,9 @@ def read_features(
         with either of them, called ``features``.
     task : str, optional
         Column of task ids. Without it, a column called ``task`` or similar, or else the first one.
+    match : Crowd, optional
+        Votes that were read with ``normalise=True``. Tasks that differ from theirs only by case, space, Unicode form, invisible
+        characters or number form take the spelling of the votes.
     max_unpacked : int or str, optional
         Size that a compressed file may unpack to, such as ``"16GB"`` (see :func:`wisecrowd.read`).
 
@@ -140,6 +156,8 @@ def read_features(
         file = files[0]
     with limit_unpacked(max_unpacked), prefix_errors(file):
         features = _read_file(file, task)
+        if match is not None:
+            features = replace(features, tasks=match_spellings(features.tasks, match.tasks))
         if not features.tasks.is_unique:
             repeated = features.tasks[features.tasks.duplicated()].unique()
             raise InputError(

@@ -25,6 +25,7 @@ from wisecrowd.base.fields import CHECKPOINT_HELP, ENGINE_HELP, N_JOBS_HELP, fit
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.data.types import AnyCrowd
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em.confusion import PRIOR_HELP
 from wisecrowd.em.gradient import Array, GradientEM, GradientEMResult, make_gradient_start
 from wisecrowd.engines import LocalEngine, engine_for
@@ -206,9 +207,9 @@ def _carry_over(source: AbilityModel, crowd: Crowd, model: AbilityLikelihood) ->
     ability_source, task_source = _get_parameters(source)
     assert source.worker_index_ is not None
     assert crowd.workers is not None
-    position = source.worker_index_.get_indexer(crowd.workers)
+    position = locate_ids(crowd.workers, source.worker_index_)
     ability[position >= 0] = ability_source[position[position >= 0]]
-    position = source.task_index_.get_indexer(crowd.tasks)
+    position = locate_ids(crowd.tasks, source.task_index_)
     tasks[:, position >= 0] = task_source[:, position[position >= 0]]
     return np.where(model.prior.free, point, model.prior.mean)
 

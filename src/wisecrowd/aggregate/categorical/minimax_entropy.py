@@ -15,6 +15,7 @@ from wisecrowd.base.checkpoints import open_checkpoint
 from wisecrowd.base.fields import CHECKPOINT_HELP, fitted, method_class, parameter
 from wisecrowd.base.method import MAX_DENSE_CELLS
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em.confusion import PRIOR_HELP
 from wisecrowd.em.gradient import Array, GaussianPrior, GradientEM, GradientModel, make_gradient_start
 from wisecrowd.em.initialization import compute_vote_shares
@@ -304,8 +305,8 @@ def _carry_over(source: MinimaxEntropy, crowd: Crowd, model: _ScoreModel) -> Arr
     assert crowd.classes is not None
     point = model.initial_point()
     worker, _ = model.split_point(point)
-    position = source.worker_index_.get_indexer(crowd.workers)
-    column = source.classes_.get_indexer(crowd.classes)
+    position = locate_ids(crowd.workers, source.worker_index_)
+    column = locate_ids(crowd.classes, source.classes_)
     workers, classes = np.flatnonzero(position >= 0), np.flatnonzero(column >= 0)
     scores = source.worker_scores_[np.ix_(position[workers], column[classes], column[classes])]
     worker[np.ix_(workers, classes, classes)] = scores

@@ -16,6 +16,7 @@ from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.class_values import class_values
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em.gradient import maximize_lbfgs
 from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.loop import Statistics, run_em
@@ -258,7 +259,7 @@ def _carry_over(source: GradedResponse, crowd: Crowd, model: GradedLikelihood, p
     """Return a point with the raters of another fit, by worker id."""
     assert source.worker_index_ is not None
     assert crowd.workers is not None
-    position = source.worker_index_.get_indexer(crowd.workers)
+    position = locate_ids(crowd.workers, source.worker_index_)
     shared, rows = np.flatnonzero(position >= 0), position[position >= 0]
     point, n_workers = point.copy(), model.pairs.n_workers
     common = 3 * n_workers

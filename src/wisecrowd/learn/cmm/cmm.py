@@ -18,6 +18,7 @@ from wisecrowd.data.alignment import align_features
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.data.types import AnyCrowd, CrowdLike, FeaturesLike
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em.divergence import confusion_divergence
 from wisecrowd.em.incremental import recode_classes
 from wisecrowd.errors import DataWarning, InputError, UsageError, check_choice
@@ -366,7 +367,7 @@ class CMM(Learner):
             if votes.workers is None or votes.worker is None or self.worker_index_ is None:
                 raise InputError("tied='worker' groups workers, and this crowd has no worker ids; give votes with ids")
             prior = np.tile(mixture.weight, (votes.n_workers, 1))
-            position = self.worker_index_.get_indexer(votes.workers)
+            position = locate_ids(votes.workers, self.worker_index_)
             prior[position >= 0] = self.membership_[position[position >= 0]]
             probs = infer_memberships(mixture, class_probs, prior, votes)[votes.worker]
         else:

@@ -42,8 +42,9 @@ from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.incremental import recode_classes
+from wisecrowd.em.incremental import recode_classes, warn_misspelled_workers
 from wisecrowd.em.initialization import make_class_prior
 from wisecrowd.em.loop import Statistics
 from wisecrowd.em.priors import compute_smoothing_log_prior, estimate_crowd_confusion, estimate_smoothed_probs
@@ -441,9 +442,10 @@ class Panel(ConfusionEM):
         if not self._has_groups:
             return super().predict_proba(crowd)
         votes = recode_classes(self.validate_votes(crowd), self.classes_)
+        warn_misspelled_workers(self, votes)
         assert votes.workers is not None
         assert self.worker_index_ is not None
-        position = self.worker_index_.get_indexer(votes.workers).astype(np.int32)
+        position = locate_ids(votes.workers, self.worker_index_).astype(np.int32)
         group = np.where(position >= 0, self.group_[position], -1).astype(np.int32)
         tables = self._make_tables(position[votes.pairs.worker], votes.pairs.label)
         posterior = OpinionEngine(votes, None, group=group).compute_posterior(self.e_step_prior_, tables.pack())
