@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -49,3 +50,29 @@ def test_bad_usage(run: Any, path: Path) -> None:
     assert result.exit_code == 2
     assert "percent-encoded" in result.stderr
     assert "cret" not in result.stderr
+
+
+def test_backup_and_restore(run: Any, path: Path) -> None:
+    result = run("database", "backup", path, "backup.db")
+    assert result.exit_code == 0
+    assert "10 votes on 1 question to backup.db" in result.stdout
+    assert run("database", "backup", "backup.db", "restored.db").exit_code == 0
+    assert "10 votes on 1 question" in run("database", "check", "restored.db").stdout
+    again = run("database", "backup", path, "backup.db")
+    assert again.exit_code == 2
+    assert "choose another name for the backup" in again.stderr
+
+
+def test_migrate(run: Any, path: Path, tmp_path: Path) -> None:
+    result = run("database", "migrate", path)
+    assert result.exit_code == 2
+    assert "has the current schema" in result.stderr
+    script = Path(__file__).parents[1] / "recorded" / "service" / "schema-1.sql"
+    with contextlib.closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        connection.executescript(script.read_text(encoding="utf-8"))
+    assert "wisecrowd database migrate old.db" in " ".join(run("serve", "old.db", "--port", "0").stderr.split())
+    result = run("database", "migrate", "old.db")
+    assert result.exit_code == 0, result.output
+    assert "from schema 1 to 4" in result.stdout
+    assert "old.db.schema-1" in " ".join(result.stdout.split())
+    assert run("database", "check", "old.db").exit_code == 0

@@ -1,9 +1,13 @@
-"""Fixtures: a service in this process, without a network."""
+"""Fixtures: a service in this process, without a network, and a PostgreSQL server on a socket."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,12 +20,14 @@ import wisecrowd as wc
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import httpx
+import sqlalchemy as sql
 
 from wisecrowd.service import coordinator as coordinator_module
 from wisecrowd.service.app import create_app
 from wisecrowd.service.background_process import BackgroundProcess
 from wisecrowd.service.connections import ConnectionLimits
 from wisecrowd.service.coordinator import Coordinator
+from wisecrowd.service.database import connect
 from wisecrowd.service.question_state import QuestionState
 from wisecrowd.service.server import bind_socket, create_server
 from wisecrowd.service.store import Store
@@ -137,3 +143,83 @@ def simulated() -> Any:
 def votes(simulated: Any) -> list[dict[str, str]]:
     """Votes of the simulated crowd as JSON."""
     return simulated.crowd.to_frame()[["task", "worker", "label"]].sample(frac=1, random_state=0).to_dict("records")
+
+
+# ---------------------------------------------------------------------- PostgreSQL
+
+
+def _program(name: str) -> str | None:
+    beside = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return shutil.which(name) or (str(beside[-1]) if beside else None)
+
+
+class PostgresServer:
+    """A PostgreSQL server on a socket in a folder."""
+
+    def __init__(self, folder: str, as_user: list[str]) -> None:
+        self.folder, self.as_user = folder, as_user
+        self.data = str(Path(folder) / "data")
+        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "me")
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://me@/postgres?host={self.folder}"
+
+    def run(self, name: str, *arguments: str) -> None:
+        subprocess.run([*self.as_user, _program(name), *arguments], check=True, capture_output=True, cwd=self.folder)
+
+    def start(self) -> None:
+        settings = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
+        self.run("pg_ctl", "-D", self.data, "-o", settings, "-l", f"{self.folder}/log", "-w", "start")
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+
+    def end_connections(self) -> None:
+        """End all connections of services, as a restart or an administrator does."""
+        engine = connect(self.url)
+        with engine.connect() as connection:
+            others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            connection.execute(sql.text(f"SELECT pg_terminate_backend(pid) {others}"))
+            # They end, and release their locks, some time after the request.
+            end = time.monotonic() + 30
+            while connection.scalar(sql.text(f"SELECT count(*) {others}")):
+                connection.commit()  # a transaction sees the same activity all the time
+                assert time.monotonic() < end
+                time.sleep(0.01)
+        engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    """Return a running server."""
+    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+    if _program("initdb") is None or _program("pg_ctl") is None:
+        pytest.skip("there is no PostgreSQL here")
+    # The server refuses to run as root, and Debian's package makes a user for it.
+    as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory() as folder:
+        if as_user:
+            if (
+                shutil.which("setpriv") is None
+                or subprocess.run(["id", "postgres"], capture_output=True, check=False).returncode
+            ):
+                pytest.skip("this is root, and there is no user postgres to run a server as")
+            shutil.chown(folder, "postgres")
+        server = PostgresServer(folder, as_user)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> str:
+    """Return the URL of an empty database."""
+    engine = connect(postgres.url)
+    with engine.begin() as connection:  # also tables of other versions
+        connection.execute(sql.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sql.text("CREATE SCHEMA public"))
+    engine.dispose()
+    return postgres.url

@@ -182,7 +182,7 @@ def test_other_schema_version_is_refused(database: str) -> None:
     Store(database).close()
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE about SET version = 99")
-    with pytest.raises(InputError, match="another version"):
+    with pytest.raises(InputError, match="a later version"):
         Store(database)
 
 

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import subprocess
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,86 +15,22 @@ import sqlalchemy as sql
 import wisecrowd as wc
 from wisecrowd.errors import InputError
 from wisecrowd.service.coordinator import Coordinator, WriteFailed
-from wisecrowd.service.database import METADATA, connect
 from wisecrowd.service.events import DeleteTasks, RegisterTasks, Upsert, VoteRecord
 from wisecrowd.service.integrity import check_database
 from wisecrowd.service.store import Store
 from wisecrowd.service.writers import DatabaseDisconnected, PostgresWriter
 
 
-def _program(name: str) -> str | None:
-    beside = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return shutil.which(name) or (str(beside[-1]) if beside else None)
-
-
-class Server:
-    """A PostgreSQL server on a socket in a folder."""
-
-    def __init__(self, folder: str, as_user: list[str]) -> None:
-        self.folder, self.as_user = folder, as_user
-        self.data = str(Path(folder) / "data")
-        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "me")
-
-    @property
-    def url(self) -> str:
-        return f"postgresql+psycopg://me@/postgres?host={self.folder}"
-
-    def run(self, name: str, *arguments: str) -> None:
-        subprocess.run([*self.as_user, _program(name), *arguments], check=True, capture_output=True, cwd=self.folder)
-
-    def start(self) -> None:
-        settings = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
-        self.run("pg_ctl", "-D", self.data, "-o", settings, "-l", f"{self.folder}/log", "-w", "start")
-
-    def stop(self) -> None:
-        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
-
-    def end_connections(self) -> None:
-        """End all connections of services, as a restart or an administrator does."""
-        engine = connect(self.url)
-        with engine.connect() as connection:
-            others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
-            connection.execute(sql.text(f"SELECT pg_terminate_backend(pid) {others}"))
-            # They end, and release their locks, some time after the request.
-            end = time.monotonic() + 30
-            while connection.scalar(sql.text(f"SELECT count(*) {others}")):
-                connection.commit()  # a transaction sees the same activity all the time
-                assert time.monotonic() < end
-                time.sleep(0.01)
-        engine.dispose()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+@pytest.fixture
+def server(postgres: Any) -> Any:
     """Return a running server."""
-    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
-    if _program("initdb") is None or _program("pg_ctl") is None:
-        pytest.skip("there is no PostgreSQL here")
-    # The server refuses to run as root, and Debian's package makes a user for it.
-    as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as folder:
-        if as_user:
-            if (
-                shutil.which("setpriv") is None
-                or subprocess.run(["id", "postgres"], capture_output=True, check=False).returncode
-            ):
-                pytest.skip("this is root, and there is no user postgres to run a server as")
-            shutil.chown(folder, "postgres")
-        server = Server(folder, as_user)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    return postgres
 
 
 @pytest.fixture
-def url(server: Server) -> str:
+def url(postgres_url: str) -> str:
     """Return the URL of an empty database."""
-    engine = connect(server.url)
-    METADATA.drop_all(engine)
-    engine.dispose()
-    return server.url
+    return postgres_url
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +80,7 @@ def test_fit_equals_a_batch_fit(url: str, simulated: Any, votes: Any) -> None:
     coordinator.close()
 
 
-def test_lock_is_taken_again_after_a_lost_connection(server: Server, url: str) -> None:
+def test_lock_is_taken_again_after_a_lost_connection(server: Any, url: str) -> None:
     store = Store(url)
     store.apply([put(0)])
     server.end_connections()
@@ -164,7 +94,7 @@ def test_lock_is_taken_again_after_a_lost_connection(server: Server, url: str) -
     assert check_database(url) == ([], 1, 2)
 
 
-def test_service_that_lost_its_lock_does_not_write(server: Server, url: str) -> None:
+def test_service_that_lost_its_lock_does_not_write(server: Any, url: str) -> None:
     with contextlib.closing(Store(url)) as first:
         first.apply([put(0)])
         server.end_connections()
@@ -207,7 +137,7 @@ def test_foreign_transaction_is_noticed(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_votes_are_stored_after_a_restart_of_the_database(server: Server, url: str) -> None:
+def test_votes_are_stored_after_a_restart_of_the_database(server: Any, url: str) -> None:
     coordinator = Coordinator(Store(url), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(30)]).result()
     server.stop()
@@ -253,7 +183,7 @@ def test_commit_whose_answer_is_lost_counts_once(url: str, monkeypatch: pytest.M
     assert check_database(url) == ([], 2, 6)
 
 
-def test_database_that_is_starting_is_waited_for(server: Server, url: str) -> None:
+def test_database_that_is_starting_is_waited_for(server: Any, url: str) -> None:
     server.stop()
     messages: list[str] = []
     has_waited = threading.Event()
@@ -275,7 +205,7 @@ def test_database_that_is_starting_is_waited_for(server: Server, url: str) -> No
     stores[0].close()
 
 
-def test_unreachable_and_unknown_databases(server: Server, url: str) -> None:
+def test_unreachable_and_unknown_databases(server: Any, url: str) -> None:
     with pytest.raises(InputError, match="cannot be used"):
         Store(f"postgresql://me@/postgres?host={server.folder}/nowhere", wait_seconds=0.1)
     messages: list[str] = []

@@ -27,7 +27,7 @@ TASK_KIND, WORKER_KIND, CLASS_KIND, ORIGIN_KIND = 0, 1, 2, 3
 NAME_KINDS = (TASK_KIND, WORKER_KIND, CLASS_KIND, ORIGIN_KIND)
 #: Kind of the names of questions in their checksum.
 QUESTION_KIND = 4
-#: Version of the tables; a database with another version is refused.
+#: Version of the tables; `wisecrowd.service.migrations` converts databases with an earlier one.
 SCHEMA_VERSION = 4
 #: Seconds after which an attempt to connect to PostgreSQL fails, and after which a connection that is cut off counts as lost.
 CONNECT_SECONDS, NETWORK_SECONDS = 5, 20
@@ -456,6 +456,35 @@ def mask_password(url: str) -> str:
         return sql.make_url(url).render_as_string(hide_password=True) if "://" in url else url
     except (sql.exc.ArgumentError, ValueError):
         return "this URL"
+
+
+def check_schema(connection: Connection, url: str) -> None:
+    """Refuse a database with the tables of another version of wisecrowd.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.engine.Connection
+        Open connection to a database with the table ``about``.
+    url : str
+        Name of the database in messages.
+
+    Raises
+    ------
+    InputError
+        If the version of the tables is another one; the message says how to convert them.
+    """
+    version = connection.scalar(sql.select(ABOUT.c.version))
+    if version is None or version == SCHEMA_VERSION:
+        return
+    name = mask_password(url)
+    if isinstance(version, int) and version < SCHEMA_VERSION:
+        raise InputError(
+            f"{name} was written by an earlier version of wisecrowd (schema {version} instead of {SCHEMA_VERSION}); convert it "
+            f"with: wisecrowd database migrate {name}"
+        )
+    raise InputError(
+        f"{name} was written by a later version of wisecrowd (schema {version} instead of {SCHEMA_VERSION}); install that version"
+    )
 
 
 def read_vocabularies(connection: Connection) -> dict[str, QuestionVocabulary]:

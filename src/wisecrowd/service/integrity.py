@@ -23,6 +23,7 @@ from wisecrowd.service.database import (
     TASK_KIND,
     WORKER_KIND,
     DamagedDatabase,
+    check_schema,
     connect,
     connect_read_only,
     mask_password,
@@ -278,6 +279,7 @@ def check_database(url: str) -> tuple[list[str], int, int]:
         with engine.connect() as connection:
             if ABOUT.name not in sql.inspect(connection).get_table_names():
                 raise InputError(f"{mask_password(url)} is not a database of wisecrowd serve")
+            check_schema(connection, url)
             problems = find_damage(connection, is_full=True)
             last = int(connection.scalar(sql.select(ABOUT.c.sequence)) or 0)
             if path is not None:

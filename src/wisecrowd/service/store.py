@@ -25,6 +25,7 @@ from wisecrowd.service.database import (
     SCHEMA_VERSION,
     DamagedDatabase,
     QuestionVocabulary,
+    check_schema,
     checksum_name,
     checksum_record,
     connect,
@@ -389,12 +390,7 @@ class Store:
         tables = set(sql.inspect(connection).get_table_names())
         problems: list[str] = []
         if ABOUT.name in tables:
-            version = connection.scalar(sql.select(ABOUT.c.version))
-            if version not in (None, SCHEMA_VERSION):
-                raise InputError(
-                    f"{mask_password(self.url)} was written by another version of wisecrowd "
-                    f"(schema {version} instead of {SCHEMA_VERSION}); name a new file and import the votes with --from"
-                )
+            check_schema(connection, self.url)
         missing = set(METADATA.tables) - tables
         if not missing:
             problems = find_damage(connection)
