@@ -220,11 +220,11 @@ def _convert(connection: Connection, version: int) -> tuple[int, int]:
             for code, name, _ in rows
         ]
         connection.execute(QUESTIONS.insert(), new_questions)
-    for rows in _read_old(connection, "names", ("question", "kind", "code", "name"), version):
+    name_columns = ("question", "kind", "code", "name")
+    for rows in _read_old(connection, "names", name_columns, version):
         for *key, checksum in rows:
             _verify(checksum, checksum_name(*key), f"the name {key[-1][:40]!r}")
-        columns = ("question", "kind", "code", "name")
-        new_names = [dict(zip(columns, key, strict=True)) | {"checksum": checksum_name(*key)} for *key, _ in rows]
+        new_names = [dict(zip(name_columns, key, strict=True)) | {"checksum": checksum_name(*key)} for *key, _ in rows]
         connection.execute(NAMES.insert(), new_names)
     n_records = 0
     columns = ("number", "question", "task", "worker", "label", "time", "source")
