@@ -22,6 +22,8 @@ _HOME = {
     "AnnotMix": "learn.annot_mix",
     "BWA": "aggregate.categorical.bwa",
     "BinaryRelevance": "aggregate.multilabel.binary_relevance",
+    "BoxConsensus": "aggregate.structured.box_consensus",
+    "BoxCrowd": "data.boxes",
     "BradleyTerry": "aggregate.pairwise.bradley_terry",
     "CATD": "aggregate.numeric.catd",
     "CCC": "learn.ccc.ccc",
@@ -80,10 +82,14 @@ _HOME = {
     "OrdinalDawidSkene": "aggregate.ordinal.ordinal_dawid_skene",
     "PM": "aggregate.numeric.pm",
     "Panel": "aggregate.categorical.panel.panel",
+    "PointConsensus": "aggregate.structured.point_consensus",
+    "PointCrowd": "data.points",
     "Rasch": "aggregate.categorical.rasch",
     "RaterMean": "aggregate.numeric.rater_mean",
     "Raykar": "learn.raykar",
     "ShardedCrowd": "data.sharded",
+    "SpanConsensus": "aggregate.structured.span_consensus",
+    "SpanCrowd": "data.spans",
     "TDG4Crowd": "complete.tdg4crowd",
     "TLLC": "complete.tllc.tllc",
     "TraceReg": "learn.trace_reg",
@@ -103,6 +109,7 @@ _HOME = {
     "cite": "base.citations",
     "compare_methods": "evaluate.model_selection",
     "density_curve": "evaluate.completion",
+    "diagnose_marks": "diagnose.mark_diagnosis",
     "draw_audit_sample": "evaluate.audit",
     "estimate_confidence": "evaluate.confidence",
     "evaluate_audit": "evaluate.audit",
@@ -123,17 +130,24 @@ _HOME = {
     "plan_comparisons": "plan.pair_acquisition",
     "plan_votes": "plan.acquisition",
     "read": "io.vote_source",
+    "read_boxes": "io.answer_tables",
     "read_comparisons": "io.answer_tables",
     "read_features": "io.features",
     "read_label_sets": "io.answer_tables",
+    "read_points": "io.answer_tables",
+    "read_spans": "io.answer_tables",
     "read_truth": "io.vote_source",
     "redundancy_curve": "evaluate.completion",
     "score_completer": "evaluate.completion",
+    "score_objects": "evaluate.object_metrics",
     "shard_files": "io.sharding",
+    "simulate_boxes": "simulate.marks",
     "simulate_comparisons": "simulate.comparisons",
     "simulate_crowd": "simulate",
     "simulate_label_sets": "simulate.label_sets",
+    "simulate_points": "simulate.marks",
     "simulate_ratings": "simulate.ratings",
+    "simulate_spans": "simulate.marks",
     "vote_quality": "diagnose.votes",
     "waum": "diagnose.margins",
     "worker_agreement": "diagnose.agreement_matrix",
@@ -187,6 +201,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.pairwise.elo import Elo as Elo
     from wisecrowd.aggregate.pairwise.judge_aware_bradley_terry import JudgeAwareBradleyTerry as JudgeAwareBradleyTerry
     from wisecrowd.aggregate.pairwise.win_rate import WinRate as WinRate
+    from wisecrowd.aggregate.structured.box_consensus import BoxConsensus as BoxConsensus
+    from wisecrowd.aggregate.structured.point_consensus import PointConsensus as PointConsensus
+    from wisecrowd.aggregate.structured.span_consensus import SpanConsensus as SpanConsensus
     from wisecrowd.base.citations import cite as cite
     from wisecrowd.base.persistence import load as load
     from wisecrowd.base.registry import find as find
@@ -199,10 +216,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.complete.tdg4crowd import TDG4Crowd as TDG4Crowd
     from wisecrowd.complete.tllc.tllc import TLLC as TLLC
     from wisecrowd.complete.wslc import WSLC as WSLC
+    from wisecrowd.data.boxes import BoxCrowd as BoxCrowd
     from wisecrowd.data.comparisons import Comparisons as Comparisons
     from wisecrowd.data.crowd import Crowd as Crowd
     from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
+    from wisecrowd.data.points import PointCrowd as PointCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
+    from wisecrowd.data.spans import SpanCrowd as SpanCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.agreement_matrix import worker_agreement as worker_agreement
     from wisecrowd.diagnose.comparison_diagnosis import diagnose_comparisons as diagnose_comparisons
@@ -212,6 +232,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.label_set_diagnosis import diagnose_label_sets as diagnose_label_sets
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
+    from wisecrowd.diagnose.mark_diagnosis import diagnose_marks as diagnose_marks
     from wisecrowd.diagnose.raters import diagnose_raters as diagnose_raters
     from wisecrowd.diagnose.votes import vote_quality as vote_quality
     from wisecrowd.evaluate.audit import draw_audit_sample as draw_audit_sample
@@ -224,8 +245,12 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.evaluate.confidence import estimate_confidence as estimate_confidence
     from wisecrowd.evaluate.model_selection import choose_method as choose_method
     from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
+    from wisecrowd.evaluate.object_metrics import score_objects as score_objects
+    from wisecrowd.io.answer_tables import read_boxes as read_boxes
     from wisecrowd.io.answer_tables import read_comparisons as read_comparisons
     from wisecrowd.io.answer_tables import read_label_sets as read_label_sets
+    from wisecrowd.io.answer_tables import read_points as read_points
+    from wisecrowd.io.answer_tables import read_spans as read_spans
     from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.io.datasets import list_datasets as list_datasets
     from wisecrowd.io.datasets import load_dataset as load_dataset
@@ -263,6 +288,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
     from wisecrowd.simulate.comparisons import simulate_comparisons as simulate_comparisons
     from wisecrowd.simulate.label_sets import simulate_label_sets as simulate_label_sets
+    from wisecrowd.simulate.marks import simulate_boxes as simulate_boxes
+    from wisecrowd.simulate.marks import simulate_points as simulate_points
+    from wisecrowd.simulate.marks import simulate_spans as simulate_spans
     from wisecrowd.simulate.ratings import simulate_ratings as simulate_ratings
 
 

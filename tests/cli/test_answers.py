@@ -1,4 +1,4 @@
-"""``wisecrowd aggregate`` on comparisons and label sets."""
+"""``wisecrowd aggregate`` on comparisons, label sets and marks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from wisecrowd.evaluate.object_metrics import score_objects
 from wisecrowd.simulate.comparisons import simulate_comparisons
 from wisecrowd.simulate.label_sets import simulate_label_sets
+from wisecrowd.simulate.marks import simulate_boxes, simulate_points, simulate_spans
 
 
 @pytest.fixture
@@ -71,7 +73,48 @@ def test_other_methods_and_options_are_refused_with_advice(run: Any, arena: Path
     result = run("aggregate", arena, "-m", "glad")
     assert result.exit_code != 0
     assert "glad takes other votes; leave -m out, or choose -m judge-aware-bradley-terry" in " ".join(
-        result.stderr.split()
+        result.output.split()
     )
     result = run("aggregate", tags, "--proba", "-o", tags.parent / "out")
-    assert "leave out --proba, which applies to votes on classes" in " ".join(result.stderr.split())
+    assert "leave out --proba, which applies to votes on classes" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("simulate", "kind"), [(simulate_boxes, "boxes"), (simulate_points, "points"), (simulate_spans, "spans")]
+)
+def test_marks_are_recognised_and_merged(run: Any, tmp_path: Path, simulate: Any, kind: str) -> None:
+    simulation = simulate(n_tasks=60, n_workers=6, random_state=0)
+    simulation.crowd.to_frame().to_csv(tmp_path / "marks.csv", index=False)
+    result = run("aggregate", tmp_path / "marks.csv", "-o", tmp_path / "out", "--save")
+    assert f"{kind} (columns task, worker" in result.stdout
+    objects = pd.read_csv(tmp_path / "out" / "objects.csv")
+    score = score_objects(objects, simulation.truth, kind=kind, radius=15)  # type: ignore[arg-type]  # a kind
+    assert score.f1 > 0.85
+    assert len(pd.read_csv(tmp_path / "out" / "candidates.csv")) >= len(objects)
+    workers = pd.read_csv(tmp_path / "out" / "workers.csv")
+    assert {"detection_rate", "false_alarms", "boundary_error"} <= set(workers.columns)
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["answers"] == kind
+    assert record["summary"]["objects"] == len(objects)
+    assert record["input"]["votes"] == simulation.crowd.n_votes
+    assert (tmp_path / "out" / "model" / "method.json").is_file()
+
+
+def test_a_folder_has_its_assignments(run: Any, tmp_path: Path) -> None:
+    crowd = simulate_boxes(n_tasks=30, n_workers=5, detection_rate=0.3, random_state=0).crowd
+    frame = crowd.to_frame()
+    frame.dropna().to_parquet(tmp_path / "boxes.parquet")
+    without = json.loads(run("aggregate", tmp_path, "--json").stdout)["input"]["votes"]
+    frame[["task", "worker"]].drop_duplicates().to_parquet(tmp_path / "assignments.parquet")
+    assert json.loads(run("aggregate", tmp_path, "--json").stdout)["input"]["votes"] == crowd.n_votes > without
+    assert "without any" in run("diagnose", tmp_path).stdout
+    assert "no-empty-votes" not in run("check", tmp_path).stdout
+
+
+def test_commands_that_do_not_take_marks_say_so(run: Any, tmp_path: Path) -> None:
+    simulate_spans(n_tasks=5, n_workers=5).crowd.to_frame().to_csv(tmp_path / "spans.csv", index=False)
+    for command in (["compare"], ["report", "-o", str(tmp_path / "page.html")]):
+        result = run(command[0], tmp_path / "spans.csv", *command[1:])
+        assert "does not take; use wisecrowd aggregate" in result.output
+    result = run("aggregate", tmp_path / "spans.csv", "--duplicates", "last")
+    assert "cannot be chosen for spans" in result.output

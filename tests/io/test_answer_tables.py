@@ -10,7 +10,14 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import InputError
-from wisecrowd.io.answer_tables import find_answer_table, read_comparisons, read_label_sets
+from wisecrowd.io.answer_tables import (
+    find_answer_table,
+    read_boxes,
+    read_comparisons,
+    read_label_sets,
+    read_points,
+    read_spans,
+)
 from wisecrowd.io.problems import MissingColumn
 
 VOTES = [("ann", "m1", "m2", "m1"), ("bob", "m2", "m3", "tie")]
@@ -81,3 +88,26 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         InputError, match=r"pairs\.csv: 1 label that is neither an item of its row nor a known word: 'maybe'"
     ):
         read_comparisons(tmp_path / "pairs.csv")
+
+
+def test_marks_are_recognised_by_their_columns(tmp_path: Path) -> None:
+    def write(text: str) -> Path:
+        path = tmp_path / f"marks{len(text)}.csv"
+        path.write_text(text)
+        return path
+
+    boxes = write("image_id,annotator,x,y,w,h,category\ni1,ann,1,2,3,4,cat\ni1,bob,,,,,\n")
+    crowd = read_boxes(boxes)
+    assert (crowd.n_marks, crowd.n_votes, crowd.classes.tolist()) == (1, 2, ["cat"])
+    assert read_points(write("task,worker,x,y\n1,a,2,3\n")).coordinates.tolist() == [[2, 3]]
+    assert read_spans(write("doc_id,worker,start_offset,end_offset,label\n1,a,2,3,P\n")).n_marks == 1
+    with pytest.raises(MissingColumn, match="holds boxes; spans need the columns task, worker, start, end"):
+        read_spans(boxes)
+
+
+def test_times_are_no_spans(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label,start,end\n1,a,x,1700000000,1700000010\n1,b,y,1700000000,1700000020\n")
+    assert find_answer_table(path) is None
+    path.write_text("task,worker,label,start,end\n1,a,x,2024-01-01 10:00,2024-01-01 10:01\n")
+    assert find_answer_table(path) is None

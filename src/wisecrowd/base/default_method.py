@@ -6,6 +6,12 @@ from __future__ import annotations
 DEFAULT_METHOD = "model-average"
 
 #: Methods for other answers, by answer type.
-DEFAULT_METHODS = {"pairwise": "judge-aware-bradley-terry", "multilabel": "label-set-mixture"}
+DEFAULT_METHODS = {
+    "pairwise": "judge-aware-bradley-terry",
+    "multilabel": "label-set-mixture",
+    "boxes": "box-consensus",
+    "points": "point-consensus",
+    "spans": "span-consensus",
+}
 #: Method for comparisons without worker ids.
 DEFAULT_WITHOUT_WORKERS = "bradley-terry"

@@ -1,4 +1,4 @@
-"""``wisecrowd diagnose`` on comparisons and label sets."""
+"""``wisecrowd diagnose`` on comparisons, label sets and marks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.cli._reading import Reading
-    from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis
+    from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, MarkDiagnosis
     from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
@@ -32,7 +32,7 @@ def diagnose_answers(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Diagnose comparisons or label sets, write the tables and print a summary.
+    """Diagnose comparisons, label sets or marks, write the tables and print a summary.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def diagnose_answers(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.data.comparisons import Comparisons
-    from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets
+    from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks
 
     path = answers.source.path
     if output is not None:
@@ -65,6 +66,10 @@ def diagnose_answers(
             tables: dict[str, pd.DataFrame] = {ITEMS: comparisons.items}
             if crowd.has_workers:
                 tables[WORKERS] = comparisons.workers
+        elif isinstance(crowd, MarkCrowd):
+            marks = diagnose_marks(crowd, model=method)
+            overview, model, facts = marks.overview, marks.model.name, _describe_marks(marks)
+            tables = {WORKERS: marks.workers, TASKS: marks.tasks}
         else:
             sets = diagnose_label_sets(crowd, model=method)
             overview, model, facts = sets.overview, sets.model.name, _describe_label_sets(sets)
@@ -121,6 +126,22 @@ def _describe_label_sets(result: LabelSetDiagnosis) -> list[tuple[str, str]]:
             f"expected F1 {figures['expected_f1']:.3f}, mean probability that a whole set is right "
             f"{figures['mean_confidence']:.3f}",
         ),
+        ("Workers", f"{figures['flagged_workers']:,} of {figures['workers']:,} flagged"),
+    ]
+
+
+def _describe_marks(result: MarkDiagnosis) -> list[tuple[str, str]]:
+    figures, noun = result.overview, result.crowd.plural
+    agreed = "undefined: no task was seen by two workers"
+    if figures["agreement"] is not None:
+        agreed = f"two workers agree with an F1 score of {figures['agreement']:.2f}, on average"
+    return [
+        ("Agreement", agreed),
+        (
+            "Marks",
+            f"{figures['marks_per_vote']:.2f} {noun} per vote, {figures['empty_votes']:.0%} of the votes without any",
+        ),
+        ("Objects", f"{figures['objects']:,}, mean expected F1 of a task {figures['expected_f1']:.3f}"),
         ("Workers", f"{figures['flagged_workers']:,} of {figures['workers']:,} flagged"),
     ]
 

@@ -1,4 +1,4 @@
-"""Comparisons and label sets on the command line: recognition, reading, and ``wisecrowd aggregate``."""
+"""Comparisons, label sets and marks on the command line: recognition, reading, and ``wisecrowd aggregate``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.base.label_set_aggregator import LabelSetAggregator
+    from wisecrowd.base.mark_aggregator import MarkAggregator
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.cli._reading import Reading
-    from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
-    from wisecrowd.io.answer_tables import AnswerTable
+    from wisecrowd.io.answer_tables import AnswerCrowd, AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 #: Items, and workers, named in the summary.
 SHOWN = 5
+#: Answer types whose results are objects.
+MARKS = ("boxes", "points", "spans")
 
 
 def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> AnswerTable | AnswerQuestion | None:
@@ -60,8 +62,8 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
     return answers
 
 
-def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Comparisons | LabelSetCrowd:
-    """Read comparisons or label sets by the options of a command.
+def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> AnswerCrowd:
+    """Read comparisons, label sets or marks by the options of a command.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Com
 
     Returns
     -------
-    Comparisons or LabelSetCrowd
+    Comparisons, LabelSetCrowd or MarkCrowd
     """
     from wisecrowd.errors import UsageError
 
@@ -82,7 +84,7 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Com
             "votes only"
         )
     options: dict[str, Any] = {"duplicates": reading.duplicates}
-    if answers.answer_type == "pairwise":
+    if answers.answer_type != "multilabel":
         options["missing"] = reading.missing
     return answers.read(**options)
 
@@ -104,6 +106,25 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
         verb = "applies" if len(unusable) == 1 else "apply"
         raise UsageError(
             f"{answers.source.path} holds {answers.description}; leave out {', '.join(unusable)}, which {verb} to votes on classes"
+        )
+
+
+def refuse_marks(answers: AnswerTable | AnswerQuestion, command: str) -> None:
+    """Raise an error if a command does not take boxes, points and spans.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Answers.
+    command : str
+        Name of the command.
+    """
+    from wisecrowd.errors import UsageError
+
+    if answers.answer_type in MARKS:
+        raise UsageError(
+            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate "
+            "or wisecrowd diagnose"
         )
 
 
@@ -147,7 +168,8 @@ def aggregate_answers(
 
     path = answers.source.path
     if output is not None:
-        check_folder(output, [fitting.SCORES, fitting.TASKS, fitting.LABELS, fitting.WORKERS, RECORD], [path])
+        names = [fitting.SCORES, fitting.OBJECTS, fitting.CANDIDATES, fitting.TASKS, fitting.LABELS, fitting.WORKERS]
+        check_folder(output, [*names, RECORD], [path])
     crowd = read_answers(answers, reading)
     default = DEFAULT_METHODS[answers.answer_type]
     if answers.answer_type == "pairwise" and crowd.workers is None:
@@ -161,6 +183,8 @@ def aggregate_answers(
         fitted = unfitted.fit(crowd)
     if answers.answer_type == "pairwise":
         tables, facts, summary = _describe_scores(fitted)
+    elif answers.answer_type in MARKS:
+        tables, facts, summary = _describe_objects(fitted)
     else:
         tables, facts, summary = _describe_label_sets(fitted, crowd)  # type: ignore[arg-type]  # label sets
     run: dict[str, Any] = {
@@ -225,6 +249,55 @@ def _describe_scores(
             leaning = workers["lean"].abs().sort_values(ascending=False).index[:3]
             named = ", ".join(f"{worker} {workers['lean'][worker]:+.2f}" for worker in leaning)
             facts.append(("Sides", f"strongest leans to the left side (+) or right side (−), in logits: {named}"))
+    return tables, facts, summary
+
+
+def _describe_objects(
+    fitted: MarkAggregator,
+) -> tuple[dict[str, pd.DataFrame], list[tuple[str, str]], dict[str, Any]]:
+    """Return the tables, the summary lines and the figures of a fit to marks."""
+    from wisecrowd.cli._outputs import rounded
+
+    objects, tasks, workers = fitted.objects_, fitted.tasks_, fitted.workers_
+    candidates = fitted.candidates_
+    tables = {
+        fitting.OBJECTS: rounded(objects.set_index("task")),
+        fitting.CANDIDATES: rounded(candidates.set_index("task")),
+        fitting.TASKS: rounded(tasks),
+        fitting.WORKERS: rounded(workers),
+    }
+    n_objects, mean_confidence = len(objects), float(objects["confidence"].mean()) if len(objects) else float("nan")
+    shares = objects["label"].value_counts(normalize=True).head(SHOWN)
+    named = ", ".join(f"{label} {share:.1%}" for label, share in shares.items())
+    weakest = workers["detection_rate"].sort_values(kind="stable").index[:3]
+    loudest = workers["false_alarms"].sort_values(ascending=False, kind="stable").index[:3]
+    facts = [
+        (
+            "Objects",
+            f"{n_objects:,} of {len(candidates):,} candidates, {n_objects / max(len(tasks), 1):.2f} per task; {named}",
+        ),
+        (
+            "Certainty",
+            f"mean confidence {mean_confidence:.3f}, mean expected F1 of a task {tasks['expected_f1'].mean():.3f}",
+        ),
+        ("Threshold", f"objects with a confidence of {fitted.threshold_:.3f} or more are chosen"),
+        (
+            "Workers",
+            f"detect {workers['detection_rate'].median():.0%} of the objects (median), least "
+            + ", ".join(f"{worker} {workers['detection_rate'][worker]:.0%}" for worker in weakest)
+            + "; most false alarms per task "
+            + ", ".join(f"{worker} {workers['false_alarms'][worker]:.2f}" for worker in loudest),
+        ),
+    ]
+    summary = {
+        "objects": n_objects,
+        "candidates": len(candidates),
+        "confidence": mean_confidence if n_objects else None,
+        "expected_f1": float(tasks["expected_f1"].mean()),
+        "threshold": fitted.threshold_,
+        "detection_rate": float(workers["detection_rate"].median()),
+        "false_alarms": float(workers["false_alarms"].median()),
+    }
     return tables, facts, summary
 
 

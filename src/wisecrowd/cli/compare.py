@@ -93,6 +93,7 @@ def compare(
     other_answers = answers.find_answers(votes, reading, method or [])
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--score": score})
+        answers.refuse_marks(other_answers, "compare")
         _compare_answers(
             other_answers, method, folds, seed, reading,
             output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
@@ -149,12 +150,14 @@ def _compare_answers(
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.evaluate.model_selection import compare_methods
 
     path = other_answers.source.path
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], [path])
     crowd = answers.read_answers(other_answers, reading)
+    assert not isinstance(crowd, MarkCrowd)
     with show_progress(quiet=quiet):
         comparison = compare_methods(crowd, method or None, folds=folds, random_state=seed)
     run: dict[str, Any] = {

@@ -63,17 +63,20 @@ def diagnose(
 
       wisecrowd diagnose ratings.csv --ordered -o results
 
-    Comparisons and label sets are recognised by their columns. Their workers are
-    rated by their own models, and the agreement on label sets is measured by
-    MASI and Jaccard distance:
+    Comparisons, label sets, boxes, points and spans are recognised by their
+    columns. Their workers are rated by their own models: who misses objects,
+    who marks what is not there, who draws too large. The agreement on label
+    sets is measured by MASI and Jaccard distance:
 
       wisecrowd diagnose arena.csv
       wisecrowd diagnose tags.csv -o results
+      wisecrowd diagnose boxes.csv
 
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
     class), copies.csv, raters.csv (if classes are ordered) and run.json; for
     comparisons workers.csv and items.csv; for label sets workers.csv,
-    labels.csv and tasks.csv.
+    labels.csv and tasks.csv; for boxes, points and spans workers.csv and
+    tasks.csv.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder

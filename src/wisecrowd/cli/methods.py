@@ -41,6 +41,9 @@ ANSWER_MARKS = {
     "numeric": Mark("[numbers]", "aggregates numbers: add --numeric", "ratings.csv --numeric"),
     "pairwise": Mark("[pairs]", "scores items by comparisons of two", "arena.csv"),
     "multilabel": Mark("[sets]", "infers which of several labels apply", "tags.csv"),
+    "boxes": Mark("[boxes]", "infers objects from boxes on images", "boxes.csv"),
+    "points": Mark("[points]", "infers objects from points on images", "points.csv"),
+    "spans": Mark("[spans]", "infers spans of texts", "spans.csv"),
 }
 #: Mark of aggregators and completers that use features.
 FEATURES = Mark("[features]", "uses features of the tasks: add --features X.npz", "votes.csv --features X.npz")

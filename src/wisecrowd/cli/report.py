@@ -96,6 +96,7 @@ def report(
     from wisecrowd.cli._memory import keep_freed_memory
     from wisecrowd.cli._reading import read_truth, resolve_path
     from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.report import build
     from wisecrowd.report.images import read_images
     from wisecrowd.report.texts import read_texts
@@ -114,7 +115,9 @@ def report(
             "--images": images,
         }
         answers.check_unused(other_answers, class_options)
+        answers.refuse_marks(other_answers, "report")
         answer_votes = answers.read_answers(other_answers, reading)
+        assert not isinstance(answer_votes, MarkCrowd)
         with show_progress(quiet=quiet):
             page = build(answer_votes, title=title or votes.stem, compare=compare, model=method, command=_command(ctx))
             page.save(output)

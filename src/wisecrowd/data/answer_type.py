@@ -4,5 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-#: One of several classes; one of several ordered classes; a number; the better of two items; a set of labels.
-AnswerType: TypeAlias = Literal["categorical", "ordinal", "numeric", "pairwise", "multilabel"]
+#: One of several classes; one of several ordered classes; a number; the better of two items; a set of labels; marks in an
+#: image or a text.
+AnswerType: TypeAlias = Literal[
+    "categorical", "ordinal", "numeric", "pairwise", "multilabel", "boxes", "points", "spans"
+]

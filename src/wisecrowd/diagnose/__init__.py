@@ -5,6 +5,7 @@ from wisecrowd.diagnose.comparison_diagnosis import ComparisonDiagnosis, diagnos
 from wisecrowd.diagnose.diagnosis import Diagnosis, diagnose_crowd
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
 from wisecrowd.diagnose.label_set_diagnosis import LabelSetDiagnosis, diagnose_label_sets
+from wisecrowd.diagnose.mark_diagnosis import MarkDiagnosis, diagnose_marks
 from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
 from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
 from wisecrowd.diagnose.votes import vote_quality
@@ -15,6 +16,7 @@ __all__ = [
     "ComparisonDiagnosis",
     "Diagnosis",
     "LabelSetDiagnosis",
+    "MarkDiagnosis",
     "RaterDiagnosis",
     "TaskDiagnosis",
     "WorkerAgreement",
@@ -23,6 +25,7 @@ __all__ = [
     "diagnose_comparisons",
     "diagnose_crowd",
     "diagnose_label_sets",
+    "diagnose_marks",
     "diagnose_raters",
     "group_workers",
     "vote_quality",

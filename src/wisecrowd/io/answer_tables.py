@@ -1,18 +1,23 @@
-"""Tables of answers that are not one label per vote: comparisons and label sets. Columns tell the type of the answers."""
+"""Tables of answers that are not one label per vote: comparisons, label sets and marks. Columns tell the type of the answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from wisecrowd.data.answer_type import AnswerType
+from wisecrowd.data.boxes import BoxCrowd
 from wisecrowd.data.comparisons import Comparisons, RepeatedComparisons, Swapped
 from wisecrowd.data.label_sets import LabelSetCrowd
-from wisecrowd.errors import InputError, preview
+from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.points import PointCrowd
+from wisecrowd.data.spans import SpanCrowd
+from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.tables.columns import role_names, simplify_name, specific_names
 from wisecrowd.io.vote_source import SourceLike, VoteSource
@@ -38,36 +43,67 @@ _WINNER = (
 )
 _PROMPT = ("task", "taskid", "prompt", "promptid", "question", "questionid", "context", "contextid", "instruction")
 _LABEL_SET = ("labels", "labelset", "tags", "categories", "answers")
-#: File of comparisons in a dataset folder.
-COMPARISONS_FILE = "comparisons.parquet"
+#: Columns of marks by kind and role. Boxes come first, because they have the columns of points, too.
+_MARKS: dict[AnswerType, dict[str, tuple[str, ...]]] = {
+    "boxes": {
+        "x": ("x", "xmin", "boxx", "bboxx"),
+        "y": ("y", "ymin", "boxy", "bboxy"),
+        "width": ("width", "w", "boxwidth", "bboxwidth"),
+        "height": ("height", "h", "boxheight", "bboxheight"),
+    },
+    "points": {"x": ("x", "pointx"), "y": ("y", "pointy")},
+    "spans": {
+        "start": ("start", "startoffset", "startchar", "starttoken", "tokenstart", "begin"),
+        "end": ("end", "endoffset", "endchar", "endtoken", "tokenend", "stop"),
+    },
+}
+MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
+#: Noun phrases for messages.
+NOUNS: dict[AnswerType, str] = {
+    "pairwise": "comparisons of two items",
+    "multilabel": "sets of labels",
+    **{kind: crowd.plural for kind, crowd in MARK_CROWDS.items()},
+}
+#: Offsets in texts are smaller; larger numbers in columns called start and end are times.
+_MAX_OFFSET = 1e8
+#: Files in a dataset folder that hold answers other than votes.
+ANSWER_FILES = ("comparisons.parquet", *(f"{kind}.parquet" for kind in MARK_CROWDS))
+#: File with the pairs of tasks and workers in a dataset folder.
+ASSIGNMENTS_FILE = "assignments.parquet"
 #: Rows that are read to tell label sets from single labels.
 _PEEKED_ROWS = 200
 
 
+#: Votes that are not one label per vote.
+AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd
+
+
 @dataclass(frozen=True)
 class AnswerTable:
-    """Table whose columns hold comparisons or label sets.
+    """Table whose columns hold comparisons, label sets or marks.
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans"}
         Type of the answers.
     source : VoteSource
         File.
     columns : mapping of str to str
         Column by role.
+    assignments : VoteSource, default=None
+        File with the pairs of tasks and workers, for marks.
     """
 
     answer_type: AnswerType
     source: VoteSource
     columns: Mapping[str, str]
+    assignments: VoteSource | None = None
 
     @property
     def description(self) -> str:
         """Noun phrase for messages: the kind of answers and their columns."""
         names = ", ".join(self.columns.values())
-        noun = "comparisons of two items" if self.answer_type == "pairwise" else "sets of labels"
-        return f"{noun} (columns {names})"
+        return f"{NOUNS[self.answer_type]} (columns {names})"
 
     def read_table(self) -> pa.Table:
         """Read the columns of the answers.
@@ -83,41 +119,60 @@ class AnswerTable:
                 table = table.set_column(label, self.columns["label"], table.column(label).fill_null(""))
         return table
 
-    def read(self, **options: Any) -> Comparisons | LabelSetCrowd:
+    def read_assignments(self) -> pa.Table | None:
+        """Read the pairs of tasks and workers.
+
+        Returns
+        -------
+        pyarrow.Table or None
+            None if the pairs are those of the marks.
+        """
+        if self.assignments is None:
+            return None
+        with prefix_errors(self.assignments.path):
+            return _read_columns(self.assignments, ["task", "worker"])
+
+    def read(self, **options: Any) -> AnswerCrowd:
         """Read the answers.
 
         Parameters
         ----------
         **options
-            Options of `Comparisons.from_frame` or `LabelSetCrowd.from_frame`, except the names of columns.
+            Options of ``from_frame`` of the class of the answers, except the names of columns.
 
         Returns
         -------
-        Comparisons or LabelSetCrowd
+        Comparisons, LabelSetCrowd or MarkCrowd
         """
+        assignments = self.read_assignments()
+        if assignments is not None:
+            options = {"assignments": assignments, **options}
         with prefix_errors(self.source.path):
             return build_answers(self.answer_type, self.read_table(), self.columns, **options)
 
 
-def build_answers(
-    answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], **options: Any
-) -> Comparisons | LabelSetCrowd:
-    """Build comparisons or label sets from a table.
+def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], **options: Any) -> AnswerCrowd:
+    """Build comparisons, label sets or marks from a table.
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans"}
         Type of the answers.
     table : pyarrow.Table
         Rows.
     columns : mapping of str to str
         Column by role, from `find_answer_columns`.
     **options
-        Options of `Comparisons.from_frame` or `LabelSetCrowd.from_frame`, except the names of columns.
+        Options of ``from_frame`` of the class of the answers, except the names of columns.
 
     Returns
     -------
-    Comparisons or LabelSetCrowd
+    Comparisons, LabelSetCrowd or MarkCrowd
+
+    Raises
+    ------
+    UsageError
+        If an option does not apply to marks.
 
     Examples
     --------
@@ -128,6 +183,14 @@ def build_answers(
     if answer_type == "pairwise":
         roles = {role: columns.get(role) for role in ("left", "right", "label", "worker", "task", "weight")}
         return Comparisons.from_frame(table, **(roles | options))
+    if answer_type in MARK_CROWDS:
+        unusable = [name for name in ("duplicates", "missing") if options.pop(name, "error") != "error"]
+        if unusable:
+            raise UsageError(
+                f"{' and '.join(unusable)} cannot be chosen for {NOUNS[answer_type]}: a mark that a worker made twice counts once, "
+                "and an empty place is a task without marks; leave it out"
+            )
+        return MARK_CROWDS[answer_type].from_frame(table, columns=columns, **options)
     return LabelSetCrowd.from_frame(table, **({role: columns[role] for role in ("task", "worker", "label")} | options))
 
 
@@ -159,6 +222,10 @@ def find_answer_columns(
     comparison_columns = _find_comparison_columns(names, named)
     if comparison_columns is not None:
         return "pairwise", comparison_columns
+    for kind in MARK_CROWDS:
+        mark_columns = _find_mark_columns(kind, names, named)
+        if mark_columns is not None and (kind != "spans" or _hold_offsets(mark_columns, read_column)):
+            return kind, mark_columns
     set_columns = _find_label_set_columns(names, named)
     if set_columns is not None and _hold_sets(read_column(set_columns["label"])):
         return "multilabel", set_columns
@@ -168,12 +235,13 @@ def find_answer_columns(
 def find_answer_table(
     source: SourceLike, *, columns: Mapping[str, str | None] | None = None, question: str | None = None
 ) -> AnswerTable | AnswerQuestion | None:
-    """Return the comparisons or label sets that a file holds, by its columns or by the question of a labelling tool.
+    """Return the comparisons, label sets or marks that a file holds, by its columns or by the question of a labelling tool.
 
     Parameters
     ----------
     source : path-like or VoteSource
-        File, or dataset folder with comparisons.parquet.
+        File, or dataset folder with comparisons.parquet, boxes.parquet, points.parquet or spans.parquet. With
+        assignments.parquet in the folder, workers who marked nothing have voted, too.
     columns : mapping of str to str or None, default=None
         Columns that the user named, by role: left, right, label, worker, task.
     question : str, default=None
@@ -192,8 +260,14 @@ def find_answer_table(
     'comparisons of two items (columns model_a, model_b, winner)'
     """
     path = source.path if isinstance(source, VoteSource) else Path(source)
-    if path.is_dir() and (path / COMPARISONS_FILE).is_file():
-        source = path / COMPARISONS_FILE
+    assignments: VoteSource | None = None
+    if path.is_dir():
+        for name in ANSWER_FILES:
+            if (path / name).is_file():
+                source = path / name
+                if name.removesuffix(".parquet") in MARK_CROWDS and (path / ASSIGNMENTS_FILE).is_file():
+                    assignments = VoteSource.detect(path / ASSIGNMENTS_FILE)
+                break
     file = VoteSource.detect(source)
     if file.format.is_tool and not any((columns or {}).values()):
         from wisecrowd.io.tools.answer_questions import find_answer_question
@@ -205,7 +279,7 @@ def find_answer_table(
     with prefix_errors(file.path):
         names = file.format.reader.read_names(file.path)
         answer = find_answer_columns(names, columns or {}, lambda name: _read_columns(file, [name])[name])
-    return None if answer is None else AnswerTable(answer[0], file, answer[1])
+    return None if answer is None else AnswerTable(answer[0], file, answer[1], assignments)
 
 
 def read_comparisons(
@@ -330,6 +404,109 @@ def read_label_sets(
     return crowd
 
 
+def read_boxes(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> BoxCrowd:
+    """Read boxes from a table with one box per row.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON, or a dataset folder with boxes.parquet and assignments.parquet. A row without coordinates is a
+        worker who marked nothing.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, worker. Other columns have common names: x, y, width, height, label.
+
+    Returns
+    -------
+    BoxCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("boxes.csv").write_text("task,worker,x,y,width,height\\ni1,ann,1,2,30,40\\ni1,bob,,,,\\n")
+    >>> read_boxes("boxes.csv")
+    BoxCrowd(1 box in 2 votes: 1 task x 2 workers, 1 class)
+    """
+    crowd = _read_marks(path, "boxes", columns)
+    assert isinstance(crowd, BoxCrowd)
+    return crowd
+
+
+def read_points(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> PointCrowd:
+    """Read points from a table with one point per row; see `read_boxes`.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        File, or dataset folder with points.parquet.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, worker. Other columns have common names: x, y, label.
+
+    Returns
+    -------
+    PointCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("points.csv").write_text("task,worker,x,y\\ni1,ann,1,2\\n")
+    >>> read_points("points.csv").n_marks
+    1
+    """
+    crowd = _read_marks(path, "points", columns)
+    assert isinstance(crowd, PointCrowd)
+    return crowd
+
+
+def read_spans(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> SpanCrowd:
+    """Read spans from a table with one span per row; see `read_boxes`.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        File, or dataset folder with spans.parquet.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, worker. Other columns have common names: start, end (exclusive), label.
+
+    Returns
+    -------
+    SpanCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("spans.csv").write_text("task,worker,start,end,label\\nd1,ann,0,5,PER\\n")
+    >>> read_spans("spans.csv").classes.tolist()
+    ['PER']
+    """
+    crowd = _read_marks(path, "spans", columns)
+    assert isinstance(crowd, SpanCrowd)
+    return crowd
+
+
+def _read_marks(path: SourceLike, kind: AnswerType, columns: Mapping[str, str | None] | None) -> AnswerCrowd:
+    """Read marks of one kind."""
+    answers = find_answer_table(path, columns=columns)
+    if answers is None or answers.answer_type != kind:
+        found = "other votes" if answers is None else NOUNS[answers.answer_type]
+        roles = ("task", "worker", *_MARKS[kind])
+        raise MissingColumn(
+            f"{path} holds {found}; {NOUNS[kind]} need the columns {', '.join(roles)}", tuple(_MARKS[kind])
+        )
+    return answers.read()
+
+
 def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of comparisons by role, or None if two items and a winner are not among them."""
     roles = {"left": _LEFT, "right": _RIGHT, "label": _WINNER}
@@ -348,6 +525,35 @@ def _find_label_set_columns(names: Sequence[str], requested: Mapping[str, str]) 
     if any(name is None for name in columns.values()):
         return None
     return {role: name for role, name in columns.items() if name is not None}
+
+
+def _find_mark_columns(kind: AnswerType, names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the columns of marks by role, or None if one is missing; the label is optional."""
+    roles = {"task": role_names("task"), "worker": role_names("worker"), **_MARKS[kind]}
+    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
+    if any(name is None for name in columns.values()) or len(set(columns.values())) < len(columns):
+        return None
+    columns["label"] = _find_name(names, "label", role_names("label"), requested)
+    return {role: name for role, name in columns.items() if name is not None}
+
+
+def _hold_offsets(columns: Mapping[str, str], read_column: Callable[[str], pa.ChunkedArray]) -> bool:
+    """Return whether columns called start and end hold offsets in texts and not times."""
+    values = []
+    for role in ("start", "end"):
+        cells = read_column(columns[role]).slice(0, _PEEKED_ROWS)
+        try:
+            values.append(cells.cast(pa.float64(), safe=False).to_numpy())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return False
+    start, end = values
+    is_given = ~(np.isnan(start) | np.isnan(end))
+    whole = (start == np.floor(start)) & (end == np.floor(end))
+    return (
+        bool((whole & (start >= 0) & (end > start) & (end < _MAX_OFFSET))[is_given].mean() >= 0.5)
+        if is_given.any()
+        else False
+    )
 
 
 def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested: Mapping[str, str]) -> str | None:
@@ -379,6 +585,6 @@ def _read_columns(file: VoteSource, columns: Sequence[str]) -> pa.Table:
     read = file.format.reader.read_columns
     if read is None:
         raise InputError(
-            f"{file.format.description} cannot hold comparisons or label sets; use CSV, TSV, Parquet or JSON"
+            f"{file.format.description} cannot hold comparisons, label sets or marks; use CSV, TSV, Parquet or JSON"
         )
     return read(file.path, columns)

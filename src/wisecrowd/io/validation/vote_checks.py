@@ -20,11 +20,20 @@ from wisecrowd.data.arrow_tables import as_table
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.io.answer_tables import build_answers, find_answer_columns, find_answer_table
+from wisecrowd.io.answer_tables import (
+    MARK_CROWDS,
+    NOUNS,
+    AnswerCrowd,
+    AnswerTable,
+    build_answers,
+    find_answer_columns,
+    find_answer_table,
+)
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors
 from wisecrowd.io.tables.vote_columns import VoteColumns
@@ -32,6 +41,7 @@ from wisecrowd.io.validation.comparison_checks import check_comparisons
 from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_finding
 from wisecrowd.io.validation.findings import Finding, ValidationReport
 from wisecrowd.io.validation.label_set_checks import check_label_sets
+from wisecrowd.io.validation.mark_checks import check_marks
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 from wisecrowd.io.vote_table import ReadOptions, VoteTable
 from wisecrowd.utils.text import count_noun
@@ -40,7 +50,7 @@ __all__ = ["Finding", "ValidationReport", "check_votes"]
 
 
 def check_votes(
-    source: SourceLike | DataFrameLike | Crowd | Comparisons | LabelSetCrowd,
+    source: SourceLike | DataFrameLike | Crowd | AnswerCrowd,
     *,
     format: str | None = None,
     **options: Any,
@@ -80,7 +90,7 @@ def check_votes(
     if isinstance(source, Crowd):
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
-    if isinstance(source, Comparisons | LabelSetCrowd):
+    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd):
         return ValidationReport(
             source="votes", summary=repr(source), findings=tuple(_check_answers(source, repeats_allowed=True))
         )
@@ -171,38 +181,55 @@ def find_options(
         report = check_votes(source, format=format, **(options | resolved))
 
 
-def _check_answers(answers: Comparisons | LabelSetCrowd, *, repeats_allowed: bool) -> Iterator[Finding]:
+def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[Finding]:
     if isinstance(answers, Comparisons):
         yield from check_comparisons(answers, repeats_allowed=repeats_allowed)
+    elif isinstance(answers, MarkCrowd):
+        yield from check_marks(answers)
     else:
         yield from check_label_sets(answers)
 
 
 def _find_answers(
     source: Any, format: str | None, options: ReadOptions
-) -> tuple[AnswerType, pa.Table, Mapping[str, str]] | None:
-    """Return the type, the rows and the columns of comparisons or label sets; None for ordinary votes."""
+) -> tuple[AnswerType, pa.Table, Mapping[str, str], pa.Table | None] | None:
+    """Return the answers that a table or a file holds; None for ordinary votes."""
     if options.numeric or options.ordered or "=" in (options.question or "") or options.worker is False:
         return None
     requested = {"task": options.task, "worker": options.worker, "weight": options.weight}
     if isinstance(source, str | os.PathLike | VoteSource):
         answers = find_answer_table(VoteSource.detect(source, format), columns=requested, question=options.question)
-        return None if answers is None else (answers.answer_type, answers.read_table(), answers.columns)
+        if answers is None:
+            return None
+        assignments = answers.read_assignments() if isinstance(answers, AnswerTable) else None
+        return answers.answer_type, answers.read_table(), answers.columns, assignments
     names = list(map(str, source.columns if isinstance(source, pd.DataFrame) else as_table(source).column_names))
     columns = find_answer_columns(names, requested, lambda name: as_table(source, [name])[name])
     if columns is None:
         return None
     answer_type, by_role = columns
-    return answer_type, as_table(source, list(by_role.values())), by_role
+    return answer_type, as_table(source, list(by_role.values())), by_role, None
 
 
 def _check_answer_table(
-    answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], options: ReadOptions, findings: list[Finding]
+    answer_type: AnswerType,
+    table: pa.Table,
+    columns: Mapping[str, str],
+    assignments: pa.Table | None,
+    options: ReadOptions,
+    findings: list[Finding],
 ) -> str:
-    """Add the findings about comparisons or label sets in a table, and return their summary."""
-    noun = "comparisons of two items" if answer_type == "pairwise" else "sets of labels"
+    """Add the findings about comparisons, label sets or marks in a table, and return their summary."""
     listed = ", ".join(f"{name!r}" for name in columns.values())
-    findings.append(Finding(name="columns", severity="note", count=1, message=f"read {noun} from the columns {listed}"))
+    findings.append(
+        Finding(
+            name="columns", severity="note", count=1, message=f"read {NOUNS[answer_type]} from the columns {listed}"
+        )
+    )
+    if answer_type in MARK_CROWDS:
+        marks = build_answers(answer_type, table, columns, assignments=assignments)
+        findings += _check_answers(marks, repeats_allowed=True)
+        return repr(marks)
     complete = np.ones(table.num_rows, dtype=bool)
     for role, column in columns.items():
         is_missing = find_missing(table[column])

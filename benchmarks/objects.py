@@ -1,0 +1,103 @@
+"""Boxes and spans: F1 scores on public marks, calibration and workers on simulated ones, and processor time of large crowds.
+
+WISECROWD_ANSWER_TYPES=... python benchmarks/objects.py [--large]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import wisecrowd as wc
+from wisecrowd.errors import ignore_fit_warnings
+
+#: Workers of ner_mturk_spans whose marks were drawn from the truth.
+FALSE_WORKERS = ["w0001", "w0002", "w0003", "w0004"]
+SEEDS = 5
+
+
+def fit(method: Any, crowd: Any) -> Any:
+    with ignore_fit_warnings():
+        return method.fit(crowd)
+
+
+def measure_public(folder: Path) -> None:
+    boxes, assignments, truth = (
+        pd.read_parquet(folder / "boxes_praznat" / f"{name}.parquet")
+        for name in ("boxes", "assignments", "truth_boxes")
+    )
+    crowd = wc.BoxCrowd.from_frame(boxes, assignments=assignments)
+    print(crowd)
+    methods = {
+        "half of the workers": wc.BoxConsensus(model="majority", threshold="half"),
+        "consensus": wc.BoxConsensus(),
+    }
+    methods |= {f"consensus, min_similarity {value}": wc.BoxConsensus(min_similarity=value) for value in (0.4, 0.6)}
+    for name, method in methods.items():
+        print(f"  {name:36s} F1 {wc.score_objects(fit(method, crowd).objects_, truth, kind='boxes').f1:.4f}")
+    spans, assignments, truth = (
+        pd.read_parquet(folder / "ner_mturk_spans" / f"{name}.parquet")
+        for name in ("spans", "assignments", "truth_spans")
+    )
+    for without in ([], FALSE_WORKERS):
+        parts = (table[~table["worker"].isin(without)] for table in (spans, assignments))
+        marks, seen = parts
+        span_crowd = wc.SpanCrowd.from_frame(marks, assignments=seen)
+        print(span_crowd)
+        span_methods = {
+            "half of the workers": wc.SpanConsensus(model="majority", threshold="half"),
+            "consensus": wc.SpanConsensus(),
+        }
+        for name, span_method in span_methods.items():
+            score = wc.score_objects(fit(span_method, span_crowd).objects_, truth, kind="spans")
+            print(f"  {name:36s} F1 {score.f1:.4f}  precision {score.precision:.3f}  recall {score.recall:.3f}")
+
+
+def measure_simulated() -> None:
+    rows = []
+    for kind, simulate, method in (
+        ("boxes", wc.simulate_boxes, wc.BoxConsensus),
+        ("spans", wc.simulate_spans, wc.SpanConsensus),
+        ("points", wc.simulate_points, wc.PointConsensus),
+    ):
+        for options in ({}, {"votes_per_task": 3}, {"difficult_share": 0.4}):
+            for seed in range(SEEDS):
+                made = simulate(n_tasks=500, random_state=seed, **options)  # type: ignore[arg-type]  # mixed types
+                fitted = fit(method(), made.crowd)
+                candidates = fitted.candidates_
+                radius = 15 if kind == "points" else None
+                score = wc.score_objects(candidates, made.truth, kind=kind, radius=radius)  # type: ignore[arg-type]
+                confidence = candidates["confidence"].to_numpy()
+                bins = np.minimum((confidence * 10).astype(int), 9)
+                error = np.abs(np.bincount(bins, confidence - score.is_match)).sum() / len(bins)
+                f1 = wc.score_objects(fitted.objects_, made.truth, kind=kind, radius=radius).f1  # type: ignore[arg-type]
+                rates = np.abs(fitted.workers_ - made.workers).mean()
+                rows.append((kind, str(options), f1, error, rates["detection_rate"], rates["false_alarms"]))
+    columns = ["kind", "options", "F1", "ECE", "|detection|", "|false alarms|"]
+    table = pd.DataFrame(rows, columns=columns).groupby(["kind", "options"], sort=False)
+    print(f"\nSimulated crowds, {SEEDS} seeds; ECE of the confidence, mean absolute error of workers' rates\n")
+    print(table.mean().round(4).to_string())
+    print("\nworst seed\n", table["ECE"].max().round(4).to_string())
+
+
+def measure_large() -> None:
+    print("\nProcessor seconds, 5 votes per task")
+    for n_tasks in (10_000, 100_000):
+        for simulate, method in ((wc.simulate_boxes, wc.BoxConsensus()), (wc.simulate_spans, wc.SpanConsensus())):
+            crowd = simulate(n_tasks=n_tasks, n_workers=200, random_state=0).crowd
+            start = time.process_time()
+            fitted = fit(method, crowd)
+            print(f"  {method.name:16s} {crowd!r}: {time.process_time() - start:.1f} s, {fitted.n_iter_} iterations")
+
+
+if __name__ == "__main__":
+    measure_public(Path(os.environ["WISECROWD_ANSWER_TYPES"]))
+    measure_simulated()
+    if "--large" in sys.argv:
+        measure_large()

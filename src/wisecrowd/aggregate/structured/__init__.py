@@ -1,0 +1,1 @@
+"""Aggregators of marks, such as boxes and spans: match, decide, merge."""

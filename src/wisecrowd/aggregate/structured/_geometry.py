@@ -1,0 +1,186 @@
+"""Similarity of marks and merging of their places, for every kind of marks."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.aggregate.structured._boundaries import (
+    Boundaries,
+    compute_medians,
+    merge_by_precision,
+    merge_by_vote,
+)
+from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.overlaps import SimilarPairs, find_box_pairs, find_point_pairs, find_span_pairs
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+#: The radius of points, in medians of the distance between nearest points of two workers. Two normal errors in the plane
+#: differ by less than 2.5 medians in 99 of 100 cases.
+RADIUS_FACTOR = 2.5
+#: Pairs of points that are compared to estimate the radius.
+MAX_RADIUS_PAIRS = 1 << 21
+
+
+class Geometry(Protocol):
+    """Geometry of one kind of marks."""
+
+    def find_pairs(self, crowd: MarkCrowd) -> SimilarPairs:
+        """Return the pairs of marks with positive similarity.
+
+        Parameters
+        ----------
+        crowd : MarkCrowd
+            Marks.
+
+        Returns
+        -------
+        SimilarPairs
+        """
+        ...
+
+    def merge(self, crowd: MarkCrowd, mark_object: Codes, real: Array) -> Boundaries:
+        """Return the boundaries of objects.
+
+        Parameters
+        ----------
+        crowd : MarkCrowd
+            Marks.
+        mark_object : ndarray of shape (n_marks,)
+            Object of every mark.
+        real : ndarray of shape (n_objects,)
+            Probability that an object is real.
+
+        Returns
+        -------
+        Boundaries
+        """
+        ...
+
+    def measure(self, coordinates: Array) -> Array:
+        """Return the size of marks, such as their area.
+
+        Parameters
+        ----------
+        coordinates : ndarray of shape (n, n_coordinates)
+            Places.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        ...
+
+
+class BoxGeometry:
+    """Boxes: Dice coefficient, and means of the four edges."""
+
+    def find_pairs(self, crowd: MarkCrowd) -> SimilarPairs:
+        """See `Geometry.find_pairs`."""
+        return find_box_pairs(crowd.mark_task, crowd.coordinates)
+
+    def merge(self, crowd: MarkCrowd, mark_object: Codes, real: Array) -> Boundaries:
+        """See `Geometry.merge`."""
+        corners, sides = crowd.coordinates[:, :2], crowd.coordinates[:, 2:]
+        size = compute_medians(sides, mark_object, len(real))
+        edges = np.hstack([corners, corners + sides])
+        merged = merge_by_precision(
+            edges, np.hstack([size, size]), mark_object, crowd.mark_worker, real, crowd.n_workers
+        )
+        begin, end = merged.coordinates[:, :2], merged.coordinates[:, 2:]
+        return merged._replace(coordinates=np.hstack([begin, end - begin]))
+
+    def measure(self, coordinates: Array) -> Array:
+        """See `Geometry.measure`."""
+        return np.asarray(coordinates[:, 2] * coordinates[:, 3])
+
+
+class SpanGeometry:
+    """Spans: Dice coefficient, and a vote on start and end."""
+
+    def find_pairs(self, crowd: MarkCrowd) -> SimilarPairs:
+        """See `Geometry.find_pairs`."""
+        return find_span_pairs(crowd.mark_task, crowd.coordinates)
+
+    def merge(self, crowd: MarkCrowd, mark_object: Codes, real: Array) -> Boundaries:
+        """See `Geometry.merge`."""
+        return merge_by_vote(crowd.coordinates, mark_object, crowd.mark_worker, real, crowd.n_workers)
+
+    def measure(self, coordinates: Array) -> Array:
+        """See `Geometry.measure`."""
+        return np.asarray(coordinates[:, 1] - coordinates[:, 0])
+
+
+class PointGeometry:
+    """Points: a similarity that is 1/2 at the distance ``radius``, and means of the coordinates.
+
+    Parameters
+    ----------
+    radius : float
+        Distance at which two points are as likely as not the same object.
+    """
+
+    def __init__(self, radius: float) -> None:
+        self.radius = radius
+
+    def find_pairs(self, crowd: MarkCrowd) -> SimilarPairs:
+        """See `Geometry.find_pairs`."""
+        return find_point_pairs(crowd.mark_task, crowd.coordinates, self.radius)
+
+    def merge(self, crowd: MarkCrowd, mark_object: Codes, real: Array) -> Boundaries:
+        """See `Geometry.merge`."""
+        scale = np.full((len(real), 2), self.radius)
+        return merge_by_precision(crowd.coordinates, scale, mark_object, crowd.mark_worker, real, crowd.n_workers)
+
+    def measure(self, coordinates: Array) -> Array:
+        """See `Geometry.measure`; all points have the same size."""
+        return np.ones(len(coordinates))
+
+
+def estimate_radius(crowd: MarkCrowd) -> float:
+    """Return the distance within which points of two workers are one object.
+
+    It is a multiple of the median distance from a point to the nearest point of another worker on the task, over all
+    points and workers. Workers who miss more than half of the objects make it too large; give a radius then.
+
+    Parameters
+    ----------
+    crowd : MarkCrowd
+        Points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from wisecrowd.data.points import PointCrowd
+    >>> points = {"task": [1, 1, 1, 1], "worker": ["a", "b", "a", "b"], "x": [0, 2, 50, 52], "y": [0, 0, 0, 0]}
+    >>> estimate_radius(PointCrowd.from_frame(points))
+    5.0
+    """
+    points, task, worker = crowd.coordinates, crowd.mark_task, crowd.mark_worker
+    n_marks = np.bincount(task, minlength=crowd.n_tasks)
+    begin = np.cumsum(n_marks) - n_marks  # marks are sorted by task
+    tasks = np.flatnonzero(n_marks > 1)
+    # Tasks at even distances until the pairs are many enough.
+    budget = MAX_RADIUS_PAIRS / max(float((n_marks[tasks] ** 2).sum()), 1.0)
+    tasks = tasks[:: max(int(np.ceil(1 / budget)), 1)] if budget < 1 else tasks
+    count = n_marks[tasks] ** 2
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    side = np.repeat(n_marks[tasks], count)
+    first = np.repeat(begin[tasks], count) + within // np.maximum(side, 1)
+    second = np.repeat(begin[tasks], count) + within % np.maximum(side, 1)
+    differ = worker[first] != worker[second]
+    first, second = first[differ], second[differ]
+    if not len(first):
+        return 1.0
+    distance = np.sqrt(((points[first] - points[second]) ** 2).sum(axis=1))
+    order = np.lexsort((distance, worker[second], first))
+    key = first[order] * np.int64(crowd.n_workers) + worker[second][order]
+    nearest = distance[order][np.append(True, np.diff(key) != 0)]
+    return max(RADIUS_FACTOR * float(np.median(nearest)), 1e-9)
