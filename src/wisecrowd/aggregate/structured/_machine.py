@@ -83,7 +83,7 @@ class ConsensusSettings(NamedTuple):
             raise UsageError(f"shrinkage must be 0 or more; got {self.shrinkage}")
 
 
-class _Decision(NamedTuple):
+class _ObjectDecision(NamedTuple):
     """Probabilities of objects, and rates of workers."""
 
     class_probs: Array
@@ -151,12 +151,12 @@ def find_consensus(crowd: MarkCrowd, geometry: Geometry, settings: ConsensusSett
     return MarkInference(objects, workers, decision.n_iter, decision.converged, decision.trace)
 
 
-def _decide(crowd: MarkCrowd, mark_object: Codes, task: Codes, settings: ConsensusSettings) -> _Decision:
+def _decide(crowd: MarkCrowd, mark_object: Codes, task: Codes, settings: ConsensusSettings) -> _ObjectDecision:
     """Return the probabilities of objects and the rates of workers."""
     model = DetectionModel(crowd, mark_object, task, settings.shrinkage)
     if settings.model == "detection":
         fit = model.fit(max_iter=settings.max_iter, tol=settings.tol)
-        return _Decision(
+        return _ObjectDecision(
             fit.class_probs, fit.detection_rate(), fit.false_marks, fit.class_accuracy(),
             fit.n_iter, fit.converged, fit.trace,
         )  # fmt: skip
@@ -169,7 +169,7 @@ def _decide(crowd: MarkCrowd, mark_object: Codes, task: Codes, settings: Consens
     chances = model.assignments_by_worker @ (model.objects @ real)
     agreement = class_probs[mark_object, crowd.label] / real[mark_object]
     n_marks = np.maximum(crowd.marks_per_worker, 1)
-    return _Decision(
+    return _ObjectDecision(
         class_probs,
         np.divide(hits, chances, out=np.full(n_workers, np.nan), where=chances > 0),
         np.asarray(crowd.marks_per_worker - hits, dtype=np.float64),
