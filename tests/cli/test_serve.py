@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -116,3 +117,20 @@ def test_earlier_votes_are_loaded_once(
 )
 def test_this_machine(host: str, expected: bool) -> None:
     assert serve._is_loopback(host) is expected
+
+
+def test_json_logs_contain_no_secrets(
+    served: Callable[..., tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, _ = served("--log-format", "json")
+    assert result.exit_code == 0, result.stderr
+    entries = [json.loads(line) for line in result.stderr.splitlines()]
+    assert entries[0]["message"] == "the service starts"
+    assert entries[0]["database"] == "votes.db"
+    assert TOKEN not in result.stderr
+    result, _ = served("--log-format", "xml")
+    assert "must be text or json" in result.stderr
+    monkeypatch.delenv("WISECROWD_TOKEN")
+    result, _ = served("--log-format", "json")
+    assert result.exit_code == 2
+    assert "needs a token of your own" in result.stderr

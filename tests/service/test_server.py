@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -30,11 +31,12 @@ TOKEN = "a-token-of-sixteen-or-more"
 class Running:
     """The running program on a free port."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, *options: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"http://127.0.0.1:{free.getsockname()[1]}"
         command = [sys.executable, "-m", "wisecrowd", "serve", str(database), "--port", self.address.rsplit(":", 1)[1]]
+        command += options
         environment = {**os.environ, "WISECROWD_TOKEN": TOKEN}
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 60
@@ -55,12 +57,12 @@ class Running:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[], Running]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Return a function that starts the program; the test ends it."""
     started: list[Running] = []
 
-    def one() -> Running:
-        started.append(Running(tmp_path / "votes.db"))
+    def one(*options: str) -> Running:
+        started.append(Running(tmp_path / "votes.db", *options))
         return started[-1]
 
     yield one
@@ -111,6 +113,47 @@ def test_interrupt_ends_the_program(start: Callable[[], Running]) -> None:
     assert "votes; method" in message
     with pytest.raises(urllib.error.URLError):
         service.ask("/health")
+
+
+@pytest.mark.slow
+def test_termination_under_load_answers_what_is_running_and_loses_nothing(
+    start: Callable[..., Running], tmp_path: Path
+) -> None:
+    service = start("--log-format", "json")
+    acknowledged: list[int] = []
+    unanswered: list[str] = []
+
+    def send(first: int) -> None:
+        for n in range(first, first + 10_000):
+            try:
+                service.ask("/votes", {"id": f"v{n}", "task": n // 5, "worker": f"w{n % 5}", "label": "xy"[n % 2]})
+                acknowledged.append(n)
+            except urllib.error.HTTPError as error:  # the service is going down and says so
+                unanswered.append(str(error.code))
+                return
+            except OSError as error:
+                unanswered.append(str(error))
+                return
+
+    clients = [threading.Thread(target=send, args=(10_000 * client,)) for client in range(4)]
+    for client in clients:
+        client.start()
+    while len(acknowledged) < 50:
+        time.sleep(0.01)
+    service.process.send_signal(signal.SIGTERM)
+    _, message = service.process.communicate(timeout=60)
+    for client in clients:
+        client.join()
+    assert service.process.returncode == 0, message
+    assert all("refused" in reason or reason == "503" for reason in unanswered), unanswered
+    with contextlib.closing(sqlite3.connect(tmp_path / "votes.db")) as connection:
+        stored = {json.loads(source[3:])[1] for (source,) in connection.execute("SELECT source FROM records")}
+    assert {f"v{n}" for n in acknowledged} <= stored
+    assert len(stored) <= len(acknowledged) + len(clients), "every request but those in flight was answered"
+    entries = [json.loads(line) for line in message.splitlines()]
+    assert [entries[0]["message"], entries[-1]["message"]] == ["the service starts", "the service has stopped"]
+    assert entries[-1]["n_waiting"] == 0
+    assert TOKEN not in message
 
 
 @pytest.mark.slow

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd import __version__
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli._console import print_note
 from wisecrowd.cli._options import Quiet, flag, with_options
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
     from wisecrowd.service.coordinator import Coordinator
 
+#: Formats of the messages.
+LOG_FORMATS = ("text", "json")
 #: Votes of a file that are written in one transaction.
 VOTES_PER_TRANSACTION = 2_000
 
@@ -85,6 +89,9 @@ def serve(
     insecure: Annotated[
         bool, flag("--insecure", help="Listen on other addresses without TLS, for use behind a proxy with TLS.")
     ] = False,
+    log_format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="Messages on standard error: text, or json with one object per line.")
+    ] = "text",
     quiet: Quiet = False,
     reading: Reading,
 ) -> None:
@@ -118,6 +125,8 @@ def serve(
     if not 0 < target <= 1:
         raise UsageError(f"--target must be a probability above 0, such as 0.9; got {target}")
     check_host(host, insecure=insecure)
+    if log_format not in LOG_FORMATS:
+        raise UsageError(f"--log-format must be {' or '.join(LOG_FORMATS)}; got {log_format!r}")
     if not begin_with and reading != Reading(max_unpacked=reading.max_unpacked):
         raise UsageError(
             f"{' '.join(reading.to_words({}))} describes a file of votes, but none is given; add it with --from, or leave the "
@@ -129,7 +138,7 @@ def serve(
     }  # fmt: skip
     _run(
         database, host, port, _method(method), target, token_file, max_bytes, max_classes, limits, begin_with or [],
-        reading, quiet=quiet,
+        reading, as_json=log_format == "json", quiet=quiet,
     )  # fmt: skip
 
 
@@ -149,38 +158,56 @@ def _method(name: str) -> ConfusionEM:
 
 def _run(
     database: str, host: str, port: int, method: ConfusionEM, target: float, token_file: Path | None, max_bytes: int,
-    max_classes: int, limits: dict[str, Any], begin_with: list[Path], reading: Reading, *, quiet: bool,
+    max_classes: int, limits: dict[str, Any], begin_with: list[Path], reading: Reading, *, as_json: bool,
+    quiet: bool,
 ) -> None:  # fmt: skip
-    from wisecrowd.errors import MissingExtra
+    from wisecrowd.errors import MissingExtra, UsageError
 
     try:
         from wisecrowd.service.authentication import load_token
         from wisecrowd.service.connections import ConnectionLimits
         from wisecrowd.service.coordinator import Coordinator
-        from wisecrowd.service.database import mask_password
+        from wisecrowd.service.database import find_passwords, mask_password
+        from wisecrowd.service.logs import write_json_logs, write_warnings_only
         from wisecrowd.service.server import bind_socket, run
         from wisecrowd.service.store import Store
     except ImportError as error:
         raise MissingExtra("serve", "services") from error
     token, is_new = load_token(token_file)
+    if as_json and is_new:
+        raise UsageError(
+            "--log-format json needs a token of your own, because logs contain no secrets; set WISECROWD_TOKEN, or use --token-file"
+        )
+    log = logging.getLogger("wisecrowd.service")
     bound_socket, address = bind_socket(host, port)  # before a database is made for nothing
     with (
+        write_json_logs([token, *find_passwords(database)]) if as_json else write_warnings_only(),
         exit_on_sigterm(),
         contextlib.closing(bound_socket),
         contextlib.closing(
-            Coordinator(Store(database, on_wait=print_note, max_classes=max_classes), method, target)
+            Coordinator(
+                Store(database, on_wait=log.warning if as_json else print_note, max_classes=max_classes), method, target
+            )
         ) as coordinator,
     ):
         for path in begin_with:
-            _load_votes(coordinator, path, reading, quiet=quiet)
-        if not quiet:
+            _load_votes(coordinator, path, reading, quiet=quiet or as_json)
+        if as_json:
+            with coordinator.lock:
+                votes = sum(question.live.n_votes for question in coordinator.questions())
+            fields = {
+                "version": __version__, "database": mask_password(database), "n_votes": votes, "method": method.name,
+                "address": address,
+            }  # fmt: skip
+            log.info("the service starts", extra={"fields": fields})
+        elif not quiet:
             with coordinator.lock:
                 votes = sum(question.live.n_votes for question in coordinator.questions())
             print_note(f"Database {mask_password(database)} with {votes:,} votes; method {method.name}")
         if is_new:  # the user cannot know it otherwise
             print_note(f"New token for this run: {token}")
             print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
-        elif not quiet:
+        elif not quiet and not as_json:
             print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
         with contextlib.suppress(KeyboardInterrupt, Terminated):  # Ctrl-C and SIGTERM stop the service
             run(coordinator, token, bound_socket, max_bytes=max_bytes, limits=ConnectionLimits(**limits))

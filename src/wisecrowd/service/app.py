@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
@@ -31,6 +31,7 @@ from wisecrowd.service.authentication import (
 )
 from wisecrowd.service.coordinator import REFIT_SECONDS, Coordinator, ServiceBusy, WriteFailed
 from wisecrowd.service.events import RegisterTasks, Upsert, VoteRecord, build_source, parse_vote_id
+from wisecrowd.service.metrics import CONTENT_TYPE, RequestMetrics
 from wisecrowd.service.middleware import BodySizeLimit, JsonContentType
 from wisecrowd.service.question_state import QuestionState
 from wisecrowd.service.shared_jobs import ClientGone, JobInterrupted, wait_for_job
@@ -118,13 +119,16 @@ def create_app(coordinator: Coordinator, token: str, *, max_bytes: int = MAX_BOD
     _add_pages(app, coordinator, token)
     app.add_middleware(JsonContentType)
     app.add_middleware(BodySizeLimit, max_bytes=max_bytes)
+    app.add_middleware(RequestMetrics, metrics=coordinator.metrics)
     return app
 
 
 def _make_lifespan(coordinator: Coordinator) -> Lifespan[FastAPI]:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        probe = asyncio.create_task(coordinator.metrics.watch_event_loop())
         yield
+        probe.cancel()
         await asyncio.to_thread(coordinator.close)
 
     return lifespan
@@ -407,6 +411,11 @@ def _add_pages(app: FastAPI, coordinator: Coordinator, token: str) -> None:
     async def get_health() -> schemas.ServiceHealth:
         """Return the version of the running service; needs no token."""
         return schemas.ServiceHealth(status="ok", version=__version__)
+
+    @app.get("/metrics", dependencies=[Depends(TokenHeader(token))], response_class=PlainTextResponse)
+    async def get_metrics() -> Response:
+        """Return figures about votes, fits, latencies and the queue in the text format of Prometheus."""
+        return Response(await asyncio.to_thread(coordinator.render_metrics), media_type=CONTENT_TYPE)
 
     @functools.cache  # strangers may request it, and encoding takes longer than a vote
     def encode_description() -> bytes:

@@ -23,6 +23,7 @@ from wisecrowd.plan.stopping import DEFAULT_TARGET
 from wisecrowd.service.background_process import BackgroundProcess
 from wisecrowd.service.database import DamagedDatabase, QuestionVocabulary
 from wisecrowd.service.events import Event
+from wisecrowd.service.metrics import ServiceMetrics
 from wisecrowd.service.question_state import JobTimer, QuestionState
 from wisecrowd.service.refits import build_report, calibrate_question, refit_question
 from wisecrowd.service.shared_jobs import SharedJob
@@ -45,6 +46,8 @@ CLOSE_SECONDS = 60.0
 REFIT_SECONDS = 300.0
 #: Maximum number of questions whose reports are being built or wait for it.
 MAX_WAITING_REPORTS = 8
+#: Seconds from which on a transaction is logged as slow.
+SLOW_COMMIT_SECONDS = 0.5
 #: Number of question names in an error message.
 MAX_NAMES_IN_MESSAGE = 8
 
@@ -81,6 +84,7 @@ class _PendingWrite(NamedTuple):
     settle: Settle
     #: Event loop in which the callback runs; None runs it in the writer thread.
     loop: asyncio.AbstractEventLoop | None
+    submitted_at: float
 
 
 class Coordinator:
@@ -103,6 +107,8 @@ class Coordinator:
         Time at which the service started, in seconds since 1970.
     n_events : int
         Number of events written since then.
+    metrics : ServiceMetrics
+        Figures about votes, fits and durations.
 
     Examples
     --------
@@ -123,6 +129,7 @@ class Coordinator:
         self.lock = threading.RLock()
         self.started_at = time.time()
         self.n_events = 0
+        self.metrics = ServiceMetrics()
         self._questions: dict[int, QuestionState] = {}
         self._questions_by_name: dict[str, QuestionState] = {}
         self._queue: queue.SimpleQueue[_PendingWrite | Action | None] = queue.SimpleQueue()
@@ -196,9 +203,35 @@ class Coordinator:
             raise ServiceBusy("the service is shutting down; try again in a moment")
         with self._count_lock:
             if self._n_waiting + len(events) > MAX_WAITING_EVENTS:
+                self.metrics.refused_events += len(events)
                 raise ServiceBusy("votes arrive faster than they can be written; wait a second and send them again")
             self._n_waiting += len(events)
-        self._queue.put(_PendingWrite(events, settle, loop))
+        self._queue.put(_PendingWrite(events, settle, loop, time.perf_counter()))
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of events that wait to be written."""
+        return self._n_waiting
+
+    def render_metrics(self) -> str:
+        """Return the figures of the service in the text format of Prometheus.
+
+        Returns
+        -------
+        str
+            Text.
+        """
+        states = list(self._questions.values())  # without the lock: figures must not wait for votes
+        gauges = {
+            "wisecrowd_questions": ("Questions.", len(states)),
+            "wisecrowd_votes": ("Votes that count.", sum(state.live.n_votes for state in states)),
+            "wisecrowd_tasks": ("Tasks.", sum(state.n_tasks for state in states)),
+            "wisecrowd_workers": ("Workers, those of every question.", sum(state.n_workers for state in states)),
+            "wisecrowd_queue_events": ("Votes that wait to be written.", self._n_waiting),
+            "wisecrowd_queue_events_limit": ("Votes that may wait; further ones are refused.", MAX_WAITING_EVENTS),
+            "wisecrowd_stale_questions": ("Questions with votes since the last fit.", sum(s.is_stale for s in states)),
+        }
+        return self.metrics.render({name: (help, float(value)) for name, (help, value) in gauges.items()})
 
     def question(self, name: str | None = None) -> QuestionState:
         """Return the state of a question.
@@ -358,9 +391,13 @@ class Coordinator:
         if self._is_closing:
             return
         self._is_closing = True
+        _log.info("the service stops", extra={"fields": {"n_waiting": self._n_waiting}})
         self._queue.put(None)
         self._thread.join(timeout=CLOSE_SECONDS)
         self._release()
+        _log.info(
+            "the service has stopped", extra={"fields": {"n_events": self.n_events, "n_waiting": self._n_waiting}}
+        )
 
     def _release(self) -> None:
         for process in self.processes:
@@ -413,7 +450,9 @@ class Coordinator:
     def _write_batch(self, batch: list[_PendingWrite], *, attempts: int = 2) -> None:
         try:
             self.store.ensure_connected()  # without the lock, so that reads need not wait for a database that is away
+            waited_from = time.perf_counter()
             with self.lock:
+                self.metrics.lock.observe(time.perf_counter() - waited_from)
                 self._apply_batch(batch)
         except DatabaseDisconnected as error:
             if attempts > 1:
@@ -424,6 +463,7 @@ class Coordinator:
             self._notify_failure(batch, error)
 
     def _apply_batch(self, batch: list[_PendingWrite]) -> None:
+        started_at = time.perf_counter()
         try:
             change = self.store.apply([event for pending in batch for event in pending.events])
         except DatabaseDisconnected:
@@ -435,6 +475,7 @@ class Coordinator:
                 for pending in batch:
                     self._write_batch([pending])
             return
+        self._measure_writes(batch, change, started_at)
         self.n_events += len(change.outcomes)
         self._count_written(len(change.outcomes))
         results, start = [], 0
@@ -445,7 +486,8 @@ class Coordinator:
         _notify(batch, results)
         is_complete = not change.is_uncertain
         try:
-            self._update_questions(change)
+            with self.metrics.update.measure():
+                self._update_questions(change)
         except Exception:  # the votes are safe on disk, and the next fit includes them
             _log.exception("the incremental update failed; a fit to all votes follows")
             is_complete = False
@@ -453,12 +495,24 @@ class Coordinator:
             for question in self._questions.values():
                 question.n_changes += 1
 
+    def _measure_writes(self, batch: list[_PendingWrite], change: StoreChange, started_at: float) -> None:
+        now = time.perf_counter()
+        self.metrics.commit.observe(now - started_at)
+        for pending in batch:
+            self.metrics.write.observe(now - pending.submitted_at)
+        for outcome in change.outcomes:
+            self.metrics.events[outcome] += 1
+        if now - started_at >= SLOW_COMMIT_SECONDS:
+            fields = {"seconds": round(now - started_at, 3), "n_events": len(change.outcomes)}
+            _log.warning("a transaction was slow", extra={"fields": fields})
+
     def _notify_failure(self, batch: list[_PendingWrite], error: Exception) -> None:
         if isinstance(error, RefusedEvent):  # an error of the client, not of the database
             self._count_written(sum(len(pending.events) for pending in batch))
             _notify(batch, [error] * len(batch))
             return
         _log.error("the database did not accept a write: %s", _first_line(error))
+        self.metrics.failed_events += sum(len(pending.events) for pending in batch)
         self._count_written(sum(len(pending.events) for pending in batch))
         what = "the connection was lost" if isinstance(error, DatabaseDisconnected) else "nothing was stored"
         _notify(
@@ -533,17 +587,25 @@ class Coordinator:
         self, job: Future[Any], finish: Callable[[Any], None], fail: Callable[[str], None], then: Action | None
     ) -> None:
         """Let the writer thread adopt the result of a job, or record its failure."""
+        started_at = time.perf_counter()
 
         def adopt_result() -> None:
+            adopted_from = time.perf_counter()
+            self.metrics.fit.observe(adopted_from - started_at)
             with self.lock:
                 try:
                     finish(job.result())
+                    self.metrics.fits += 1
                 except (
                     Exception,
                     CancelledError,
                 ) as error:  # the service must keep writing votes whatever a fit raises
                     _log.error("a fit or calibration failed: %s", _first_line(error))
+                    self.metrics.failed_fits += 1
                     fail(_first_line(error))
+            self.metrics.adoption.observe(time.perf_counter() - adopted_from)
+            fields = {"seconds": round(adopted_from - started_at, 3), "n_waiting": self._n_waiting}
+            _log.info("a fit or calibration has ended", extra={"fields": fields})
             if then is not None:
                 then()
             postponed, self._postponed = self._postponed, []

@@ -458,6 +458,34 @@ def mask_password(url: str) -> str:
         return "this URL"
 
 
+def find_passwords(url: str) -> list[str]:
+    """Return the password in a database URL as it is and as the URL spells it, so that logs can mask it.
+
+    Parameters
+    ----------
+    url : str
+        File name or URL.
+
+    Returns
+    -------
+    list of str
+        Spellings; empty where there is no password.
+
+    Examples
+    --------
+    >>> find_passwords("postgresql://me:p%40ss@host/votes"), find_passwords("votes.db")
+    (['p@ss', 'p%40ss'], [])
+    """
+    try:
+        password = sql.make_url(url).password if "://" in url else None
+    except (sql.exc.ArgumentError, ValueError):
+        return []
+    if not password:
+        return []
+    spelled = re.search(r"://[^/@]*?:([^@]*)@", url)
+    return list(dict.fromkeys([str(password), *([spelled[1]] if spelled else [])]))
+
+
 def check_schema(connection: Connection, url: str) -> None:
     """Refuse a database with the tables of another version of wisecrowd.
 

@@ -174,4 +174,8 @@ def run(
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
-    server.run(sockets=[bound_socket])
+    coordinator.metrics.watch_garbage_collection()
+    try:
+        server.run(sockets=[bound_socket])
+    finally:
+        coordinator.metrics.forget_garbage_collection()
