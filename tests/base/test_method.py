@@ -68,10 +68,13 @@ def test_many_classes_in_small_tables_are_fitted() -> None:
 
 
 def test_classes_with_enough_votes_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_method, "MAX_SPARSE_CELLS", 100)
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {5: 100, 50: 5_000})
     MajorityVote().fit(_crowd_of(100, 20))
-    with pytest.raises(InputError, match="there are 20 classes for 99 votes"):
+    with pytest.raises(InputError, match="there are 20 classes for 99 votes, fewer than 5"):
         MajorityVote().fit(_crowd_of(99, 20))
+    MajorityVote().fit(_crowd_of(1000, 20))
+    with pytest.raises(InputError, match="there are 20 classes for 999 votes, fewer than 50"):
+        MajorityVote().fit(_crowd_of(999, 20))
 
 
 @pytest.mark.parametrize("method", [DSWorkerClusters(), Panel(groups={0: "a", 1: "a"})], ids=lambda method: method.name)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd
+from wisecrowd.cli._reading import Reading
 from wisecrowd.cli._results import (
     check_question,
     check_results_match,
@@ -193,3 +194,24 @@ def test_deeply_nested_record_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text(LABELS)
     (tmp_path / "run.json").write_text("[" * 100_000 + "]" * 100_000)
     assert read_answers(tmp_path)[1] == {}
+
+
+def test_values_of_wrong_types_in_a_record_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(LABELS)
+    (tmp_path / "posterior.csv").write_text("task,x,y\nt1,0.9,0.1\n")
+    record = {
+        "files": 5,
+        "command": {"question": ["a"], "format": 1, "task": 7, "numeric": "x"},
+        "input": {"votes": "many"},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    run = read_answers(tmp_path)[1]
+    assert run["input"] == {}
+    assert read_posterior(tmp_path, run) is None
+    assert check_question(tmp_path, run, None) is None
+    assert restore_reading(run, Path("votes.csv"), question=None, format=None, duplicates=None) == Reading()
+
+
+def test_a_record_does_not_raise_the_limit_on_unpacking() -> None:
+    run = {"command": {"max_unpacked": "100TB", "task": "item"}}
+    assert restore_reading(run, Path("votes"), question=None, format=None, duplicates=None) == Reading(task="item")

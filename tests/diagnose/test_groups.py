@@ -162,3 +162,26 @@ def test_members_are_named_and_counted() -> None:
     assert names[-1] == f"and {found.size[0] - 3:,} more"
     assert found.memberships.loc[names[0], "group"] == 0
     assert len(found.members(1, max_names=10_000)) == found.size[1]
+
+
+def test_many_classes_are_one_group_of_few_fitted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thousand workers and classes with a vote each took minutes."""
+    rng = np.random.default_rng(0)
+    task, label = np.arange(1200) // 3, rng.integers(600, size=1200)
+    crowd = Crowd.from_codes(
+        task, np.arange(1200) % 300, label, tasks=range(400), workers=range(300), classes=range(600)
+    )
+    fitted_workers = []
+    select_workers = groups._WorkerVotes.select_workers
+
+    def record(votes: Any, workers: Any) -> Any:
+        fitted_workers.append(len(workers))
+        return select_workers(votes, workers)
+
+    monkeypatch.setattr(groups._WorkerVotes, "select_workers", record)
+    monkeypatch.setattr(groups, "_choose_n_groups", None)
+    monkeypatch.setattr(groups, "MAX_FITTED_ENTRIES", 100)
+    found = group_workers(crowd)
+    assert found.size.tolist() == [300]
+    assert found.search.empty
+    assert fitted_workers == [groups.MIN_WORKERS]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, simulate_crowd
+from wisecrowd.base.registry import find, method_modules
 from wisecrowd.diagnose import diagnose_crowd
 from wisecrowd.diagnose.margins import aum, waum
-from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
-from wisecrowd.errors import WisecrowdError
+from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis, compute_label_moments
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.errors import InputError, WisecrowdError
 
 
 def test_entropy_is_corrected_for_few_votes() -> None:
@@ -100,3 +104,53 @@ def test_with_features_tasks_have_margins() -> None:
     np.testing.assert_array_equal(table["waum"], waum(made.crowd, X, model=model))
     assert {"aum", "waum"}.isdisjoint(TaskDiagnosis(made.crowd, model).table)
     assert diagnose_crowd(made.crowd, X).tasks.columns.equals(table.columns)
+
+
+def compute_dense_moments(
+    model: ConfusionEM, worker: np.ndarray, true_class: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    probs = model.confusion_[worker, true_class]
+    logs = np.log(np.maximum(probs, 1e-12))
+    mean = (probs * logs).sum(axis=1)
+    return mean, (probs * logs**2).sum(axis=1) - mean**2
+
+
+CONFUSION_METHODS = sorted(
+    name
+    for name, module in method_modules().items()
+    if module.startswith("wisecrowd.aggregate.") and issubclass(find(name), ConfusionEM)
+)
+
+
+@pytest.mark.parametrize("name", CONFUSION_METHODS)
+def test_moments_equal_those_of_whole_matrices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few votes and many classes, so that most labels were never given by a worker; several blocks of workers."""
+    rng = np.random.default_rng(4)
+    task, worker, label = rng.integers(60, size=150), rng.integers(20, size=150), rng.integers(9, size=150)
+    crowd = Crowd.from_codes(
+        task, worker, label, tasks=range(60), workers=range(21), classes=range(9), ordered=True, duplicates="first"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = find(name)().fit(crowd)
+    monkeypatch.setattr("wisecrowd.diagnose.tasks.MAX_CELLS", 200)
+    worker, true_class = np.divmod(np.arange(21 * 9), 9)
+    order = rng.permutation(len(worker))
+    found = compute_label_moments(model, worker[order], true_class[order])
+    for computed, expected in zip(found, compute_dense_moments(model, worker[order], true_class[order]), strict=True):
+        np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_misfit_of_many_classes_needs_no_matrix_per_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thousand workers and classes with a vote each took minutes."""
+    n = 500
+    crowd = Crowd.from_codes(
+        np.arange(n) // 2, np.arange(n), np.arange(n), tasks=range(n // 2), workers=range(n), classes=range(n)
+    )
+    model = DawidSkene().fit(crowd)
+    monkeypatch.setattr(DawidSkene, "confusion_of", None)
+    assert np.isfinite(TaskDiagnosis(crowd, model).misfit).all()
+    monkeypatch.setattr("wisecrowd.diagnose.tasks.MAX_SCANNED_CELLS", n**3 - 1)
+    monkeypatch.setattr(DawidSkene, "unused_labels_are_equal", False)
+    with pytest.raises(InputError, match=r"500 matrices of 500 x 500 classes.*merge rare classes"):
+        _ = TaskDiagnosis(crowd, model).misfit

@@ -26,6 +26,7 @@ def test_matrices_and_scores_are_those_of_their_formulas() -> None:
     matrix /= matrix.sum(axis=2, keepdims=True)
     assert np.allclose(found.confusion_of(range(12)), matrix)
     assert np.allclose(found.confusion_of([3, 1]), matrix[[3, 1]])
+    assert np.allclose(found.confusion_of([3, 1], [2, 0]), matrix[[3, 1]][:, [[2], [0]], [2, 0]])
     score = [
         sum(((rows[k] - rows[other]) ** 2).sum() for k in range(3) for other in range(k + 1, 3)) / 6 for rows in matrix
     ]
@@ -123,3 +124,20 @@ def test_odd_crowds_and_bad_input() -> None:
         WorkerDiagnosis(one_class.drop_workers())
     with pytest.raises(WisecrowdError, match="MajorityVote"):
         WorkerDiagnosis(one_class, MajorityVote().fit(one_class))  # type: ignore[arg-type]  # on purpose
+
+
+def test_scores_of_many_classes_equal_those_of_whole_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thousand workers and classes with a vote each took minutes."""
+    rng = np.random.default_rng(5)
+    task, label = rng.integers(40, size=120), rng.integers(30, size=120)
+    crowd = Crowd.from_codes(task, np.arange(120) % 50, label, tasks=range(40), workers=range(51), classes=range(30),
+                             duplicates="first")  # fmt: skip
+    found = WorkerDiagnosis(crowd, DawidSkene().fit(crowd))
+    matrix = found.confusion_of(range(51))
+    squares = 30 * (matrix**2).sum(axis=(1, 2)) - (matrix.sum(axis=1) ** 2).sum(axis=1)
+    prior = found.model.posterior_.mean(axis=0)
+    label_shares = np.einsum("k,rkl->rl", prior, matrix)[:, None]
+    information = np.einsum("k,rkl->r", prior, matrix * np.log(matrix / label_shares))
+    monkeypatch.setattr(WorkerDiagnosis, "confusion_of", None)
+    np.testing.assert_allclose(found.spammer_score, squares / (30 * 29), rtol=1e-9)
+    np.testing.assert_allclose(found.information, information / -(prior * np.log(prior)).sum(), rtol=1e-9)

@@ -144,3 +144,21 @@ def test_crowd_prior_takes_or_estimates_its_strength() -> None:
     np.testing.assert_array_equal(given.confusion, estimate_crowd_confusion(TALLY, PAIRS))
     estimated = estimate_crowd_prior(TALLY, PAIRS)
     assert estimated.strength == estimate_prior_strength(TALLY, PAIRS, given.confusion)
+
+
+def test_strength_of_a_large_tally_is_estimated_from_some_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    confusion = np.array([[0.8, 0.2], [0.3, 0.7]])
+    n_workers = 1200
+    votes = np.array([[rng.multinomial(20, rng.dirichlet(6 * row)) for row in confusion] for _ in range(n_workers)])
+    tally = votes.transpose(0, 2, 1).reshape(-1, 2).astype(float)
+    pairs = Pairs(
+        np.repeat(np.arange(n_workers) + 5, 2), np.tile([0, 1], n_workers), np.empty(0, np.int32), n_workers + 9
+    )
+    exact = estimate_prior_strength(tally, pairs, confusion)
+    monkeypatch.setattr("wisecrowd.em.priors.MAX_STRENGTH_CELLS", 1000)
+    sampled = estimate_prior_strength(tally, pairs, confusion)
+    assert sampled != exact
+    assert sampled == pytest.approx(exact, rel=0.1)
+    monkeypatch.setattr("wisecrowd.em.priors.MIN_STRENGTH_WORKERS", n_workers)
+    assert estimate_prior_strength(tally, pairs, confusion) == exact

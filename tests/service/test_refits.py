@@ -45,7 +45,7 @@ def rows_of(votes: list[dict[str, str]]) -> list[tuple[str, str | None, str]]:
 
 def test_rare_classes_do_not_keep_a_service_from_starting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the beginning, a question may have many tasks, hardly any votes, and a vote per class."""
-    monkeypatch.setattr(method_module, "MAX_SPARSE_CELLS", 50)
+    monkeypatch.setattr(method_module, "MAX_CELLS_BY_VOTES_PER_CLASS", {5: 50})
     add(store, [(f"t{n // 2}", f"w{n % 2}", f"class {n}") for n in range(24)])
     store.apply([RegisterTasks("mood", tuple(f"later {n}" for n in range(100)))])
     with pytest.raises(InputError, match="fewer than 5 votes per class"):

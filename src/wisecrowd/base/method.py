@@ -38,10 +38,9 @@ if TYPE_CHECKING:
 #: Cells of the largest dense array of confusion matrices, workers x classes x classes. With gradients and
 #: moments, a network needs 16 bytes for each.
 MAX_DENSE_CELLS = 2**26
-#: Cells of a table of tasks or pairs by classes, up to which a class may have fewer than `MIN_VOTES_PER_CLASS` votes (128 MB).
-MAX_SPARSE_CELLS = 2**24
-#: Mean number of votes of a class, below which the labels are probably no classes but texts or numbers.
-MIN_VOTES_PER_CLASS = 5
+#: Cells of a table of tasks or pairs by classes, by the mean number of votes of a class below which the limit holds. With fewer
+#: than 5 votes, the labels are probably no classes but texts or numbers. A fit holds up to a dozen such tables.
+MAX_CELLS_BY_VOTES_PER_CLASS = {5: 2**22, 50: 2**26}
 _allows_rare_classes: ContextVar[bool] = ContextVar("allows_rare_classes", default=False)
 
 #: Accepted types of a parameter by its annotation, and their description in an error message.
@@ -110,15 +109,16 @@ def _check_class_count(votes: AnyCrowd) -> None:
     A small file can make tables of tasks or pairs by classes as large as the square of its votes.
     """
     n_classes = votes.n_classes
-    if votes.n_votes >= MIN_VOTES_PER_CLASS * n_classes or _allows_rare_classes.get():
+    if votes.n_votes >= max(MAX_CELLS_BY_VOTES_PER_CLASS) * n_classes or _allows_rare_classes.get():
         return
     n_rows = max(votes.n_tasks, len(votes.pairs))
-    if n_rows * n_classes > MAX_SPARSE_CELLS:
-        raise InputError(
-            f"there are {n_classes:,} classes for {votes.n_votes:,} votes, fewer than {MIN_VOTES_PER_CLASS} votes per class, and "
-            f"tables of {n_rows:,} rows by class would fill the memory. If the labels are numbers, read them with numeric=True "
-            "(--numeric); if they are free text, code them first; otherwise merge rare classes"
-        )
+    for votes_per_class, max_cells in MAX_CELLS_BY_VOTES_PER_CLASS.items():
+        if votes.n_votes < votes_per_class * n_classes and n_rows * n_classes > max_cells:
+            raise InputError(
+                f"there are {n_classes:,} classes for {votes.n_votes:,} votes, fewer than {votes_per_class} votes per class, and "
+                f"tables of {n_rows:,} rows by class would fill the memory. If the labels are numbers, read them with "
+                "numeric=True (--numeric); if they are free text, code them first; otherwise merge rare classes"
+            )
 
 
 @method_class

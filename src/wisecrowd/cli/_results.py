@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 GOLD = "gold"
 #: Files with labels, and files with tasks to label next.
 ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (REQUESTS,)
+#: Types of values in the record of a run and in its parts. The file may have been edited.
+_RECORD_TYPES: dict[str, Any] = {"files": list, "command": dict, "input": dict}
+_PART_TYPES: dict[str, dict[str, Any]] = {
+    "command": {"question": str, "format": str, "votes": str},
+    "input": {"votes": int, "workers": int | None, "tasks": int, "sha256": str},
+}
 
 
 def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -79,7 +85,7 @@ def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
     path = (results if results.is_dir() else results.parent) / POSTERIOR
     if not path.is_file():
         return None
-    if POSTERIOR not in (run.get("files") or ()):
+    if POSTERIOR not in run.get("files", ()):
         if results.is_dir():
             warn(f"{path} is ignored: {RECORD} does not list it among the files of this run; see aggregate --proba")
         return None
@@ -137,7 +143,7 @@ def check_question(results: Path, run: dict[str, Any], question: str | None) -> 
     """
     from wisecrowd.errors import UsageError
 
-    facts = _command(run).get("question")
+    facts = run.get("command", {}).get("question")
     if question is None or facts is None or question == facts:
         return question or facts
     if str(facts).startswith(f"{question}="):
@@ -170,9 +176,10 @@ def restore_reading(
     -------
     Reading
     """
-    command = _command(run)
-    names = {field.name for field in dataclasses.fields(Reading)}
-    facts = {name: value for name, value in command.items() if name in names and value is not None}
+    command = run.get("command", {})
+    types = {field.name: bool if field.default is False else str for field in dataclasses.fields(Reading)}
+    del types["max_unpacked"]  # a file must not raise the limit on what it makes us read
+    facts = {name: value for name, value in _keep_types(command, types).items() if name in types and value is not None}
     if votes.suffix != Path(str(command.get("votes", ""))).suffix:
         facts.pop("format", None)  # the same votes in another file format
     overrides = {"question": question, "format": format, "duplicates": duplicates}
@@ -203,7 +210,7 @@ def check_results_match(
     from wisecrowd.utils.text import count_noun
 
     advice = f"give the votes that {results} were made from, read in the same way, or aggregate these"
-    command, made_from = _command(run), run.get("input") or {}
+    command, made_from = run.get("command", {}), run.get("input", {})
     by_features = command.get("features") is not None  # then tasks without votes have labels, too
     sizes = {"votes": crowd.n_votes, "workers": crowd.n_workers, "tasks": crowd.n_tasks}
     facts = {name: made_from.get(name, n) for name, n in sizes.items() if not (by_features and name == "tasks")}
@@ -271,24 +278,26 @@ def _other(results: Path, names: tuple[str, ...]) -> str:
 def _record(path: Path) -> dict[str, Any]:
     """Return the record of the run that wrote a file; empty if there is none or it does not list the file."""
     run = _run(path.parent)
-    files = run.get("files")
-    return run if not isinstance(files, list) or path.name in files else {}
+    return run if path.name in run.get("files", [path.name]) else {}
 
 
 def _run(folder: Path) -> dict[str, Any]:
-    """Return the record of the last run in a folder; empty if it cannot be read."""
+    """Return the record of the last run in a folder, without values of wrong types; empty if it cannot be read."""
     from wisecrowd.utils.files import read_json
 
     try:
         run = read_json(folder / RECORD)
     except (OSError, ValueError, RecursionError):
         return {}
-    return run if isinstance(run, dict) else {}
+    if not isinstance(run, dict):
+        return {}
+    run = _keep_types(run, _RECORD_TYPES)
+    return run | {name: _keep_types(run[name], types) for name, types in _PART_TYPES.items() if name in run}
 
 
-def _command(run: dict[str, Any]) -> dict[str, Any]:
-    facts = run.get("command")
-    return facts if isinstance(facts, dict) else {}
+def _keep_types(values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that have the type of their name; names without a type stay."""
+    return {name: value for name, value in values.items() if isinstance(value, types.get(name, object))}
 
 
 def _is_guarded(path: Path, run: dict[str, Any]) -> bool:

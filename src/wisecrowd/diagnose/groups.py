@@ -32,6 +32,11 @@ SHARPENING_TOLERANCE = 1e-3
 MIN_COUNT = 1e-4
 #: Largest number of workers that the mixture is fitted to. The others are only assigned to groups.
 MAX_WORKERS = 5000
+#: Entries of the tally that the mixture is fitted to, and smallest number of workers. With thousands of classes, a vote has an
+#: entry for every class, and a sample of fewer workers has as many entries as a fit should take.
+MAX_FITTED_ENTRIES, MIN_WORKERS = 2**20, 200
+#: Cells of the matrices of all groups that the search for the number of groups may take, if the crowd does not have more votes.
+MAX_GROUP_CELLS = 2**18
 #: Number of further group counts that are tried without improvement.
 PATIENCE = 2
 #: Gain in log-likelihood over all held-out votes (nats) below which two numbers of groups count as equal.
@@ -74,7 +79,7 @@ class WorkerGroups:
         One sentence per group.
     search : DataFrame
         By number of groups: mean ``log_likelihood`` of a held-out vote, total distance ``behind`` the best number and its
-        ``standard_error``. Empty if the number of groups was given.
+        ``standard_error``. Empty if the number of groups was given, or if classes are too many for two groups.
 
     Examples
     --------
@@ -142,7 +147,8 @@ def group_workers(
     groups. Matrices and shares are estimated by EM with pseudo-votes of the crowd's matrix, and c by maximum likelihood.
 
     If ``n_groups`` is None, it is the smallest number whose predictions of held-out votes are within one standard error, or one nat
-    in total, of the best number. The result is one group if workers differ only gradually.
+    in total, of the best number. The result is one group if workers differ only gradually, or if there are hundreds of classes and
+    fewer votes than cells in the matrices of two groups.
 
     Parameters
     ----------
@@ -176,16 +182,20 @@ def group_workers(
     active = np.flatnonzero(workers.crowd.votes_per_worker)
     _check_arguments(n_groups, max_groups, n_init, len(active))
     rng = np.random.default_rng(random_state)
-    sample = active if len(active) <= MAX_WORKERS else np.sort(rng.choice(active, MAX_WORKERS, replace=False))
     all_votes = _WorkerVotes.from_diagnosis(workers)
+    full_tally = all_votes.tally()
+    n_fitted = min(MAX_WORKERS, max(MIN_WORKERS, MAX_FITTED_ENTRIES * len(active) // max(full_tally.counts.nnz, 1)))
+    sample = active if len(active) <= n_fitted else np.sort(rng.choice(active, n_fitted, replace=False))
     votes = all_votes.select_workers(sample)
-    search, n_chosen = (
-        (_NO_SEARCH, n_groups) if n_groups is not None else _choose_n_groups(votes, max_groups, n_init, rng)
-    )
-    tally = votes.tally()
+    # A matrix per group with more cells than there are votes says nothing, and many starts with such matrices take minutes.
+    affordable_groups = max(MAX_GROUP_CELLS, workers.crowd.n_votes) // workers.crowd.n_classes**2
+    if n_groups is not None or affordable_groups < 2:
+        search, n_chosen = _NO_SEARCH, n_groups or 1
+    else:
+        search, n_chosen = _choose_n_groups(votes, min(max_groups, affordable_groups), n_init, rng)
+    tally = full_tally if len(sample) == workers.crowd.n_workers else votes.tally()
     mixture = fit_group_mixture(tally, workers.confusion, n_chosen, n_init, rng)
     confusion = votes.sharpen_confusion(mixture, mixture.memberships(tally.effective_counts(mixture.strength)))
-    full_tally = tally if len(sample) == workers.crowd.n_workers else all_votes.tally()
     return _build_result(workers, full_tally, mixture, confusion, search)
 
 

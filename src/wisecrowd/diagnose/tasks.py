@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import FeaturesLike, TruthLike
 from wisecrowd.diagnose.margins import aum, waum
-from wisecrowd.diagnose.preparation import ModelledCrowd, count_agreeing_votes, get_worker_groups
+from wisecrowd.diagnose.preparation import WORKER_MODEL, ModelledCrowd, count_agreeing_votes, get_worker_groups
+from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.incremental import estimate_crowd_label_probs
-from wisecrowd.errors import UsageError, ignore_fit_warnings
+from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings
 from wisecrowd.evaluate.confidence import LabelConfidence, estimate_confidence
+from wisecrowd.utils.slices import MAX_CELLS, slice_rows
 
 #: Smallest posterior of the label of a settled task.
 SETTLED_CONFIDENCE = 0.9
@@ -23,6 +26,10 @@ SETTLED_CONFIDENCE = 0.9
 AMBIGUOUS_MISFIT = -2.0
 #: Smallest number of votes on an ambiguous task.
 MIN_AMBIGUOUS_VOTES = 3
+#: Smallest probability of a label in a logarithm.
+MIN_PROB = 1e-12
+#: Cells of confusion matrices that are computed one after the other for the misfit, which takes about ten seconds.
+MAX_SCANNED_CELLS = 2**28
 
 #: Kinds of tasks, with their meaning.
 TASK_KINDS = {
@@ -118,13 +125,11 @@ class TaskDiagnosis(ModelledCrowd):
         """
         crowd, model = self.crowd, self.model
         best_class = model.posterior_.argmax(axis=1)
-        moments = self._moments
-        worker, true_class = crowd.worker_codes, best_class[crowd.task]
-        log_probs = np.log(np.maximum(self._label_probs[crowd.pairs.vote_pairs, true_class], 1e-12))
-        excess = np.bincount(
-            crowd.task, self._vote_share * (log_probs - moments[0, worker, true_class]), minlength=crowd.n_tasks
-        )
-        variance = np.bincount(crowd.task, self._vote_share * moments[1, worker, true_class], minlength=crowd.n_tasks)
+        true_class = best_class[crowd.task]
+        mean, vote_variance = compute_label_moments(model, crowd.worker_codes, true_class)
+        log_probs = np.log(np.maximum(self._label_probs[crowd.pairs.vote_pairs, true_class], MIN_PROB))
+        excess = np.bincount(crowd.task, self._vote_share * (log_probs - mean), minlength=crowd.n_tasks)
+        variance = np.bincount(crowd.task, self._vote_share * vote_variance, minlength=crowd.n_tasks)
         # A variance of 0.1 nats² per vote keeps a single error of a nearly perfect worker from dominating.
         return np.asarray(excess / np.sqrt(variance + 0.1 * np.maximum(self._effective_votes, 1)))
 
@@ -183,21 +188,6 @@ class TaskDiagnosis(ModelledCrowd):
         return np.bincount(self.crowd.task, self._vote_share, minlength=self.crowd.n_tasks).astype(np.float64)
 
     @cached_property
-    def _moments(self) -> NDArray[np.float64]:
-        """Mean and variance of log π_r[k, y] for y drawn from π_r[k], of shape (2, n_workers, n_classes)."""
-        from wisecrowd.utils.slices import slice_rows
-
-        n_classes = self.crowd.n_classes
-        moments = np.empty((2, self.crowd.n_workers, n_classes))
-        for part in slice_rows(self.crowd.n_workers, n_classes**2):
-            workers = np.arange(self.crowd.n_workers)[part]
-            matrix = self.model.confusion_of(workers)
-            logs = np.log(np.maximum(matrix, 1e-12))
-            moments[0, workers] = (matrix * logs).sum(axis=2)
-            moments[1, workers] = (matrix * logs**2).sum(axis=2) - moments[0, workers] ** 2
-        return moments
-
-    @cached_property
     def _rasch(self) -> pd.DataFrame:
         """Difficulties by the Rasch model."""
         from wisecrowd.base.registry import find
@@ -210,6 +200,99 @@ class TaskDiagnosis(ModelledCrowd):
         with ignore_fit_warnings():  # full convergence is not needed for a ranking
             table: pd.DataFrame = model.fit(self.crowd, truth=truth).tasks_
         return table
+
+
+def compute_label_moments(
+    model: ConfusionEM, worker: NDArray[Any], true_class: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute mean and variance of log π_r[k, y] for a label y drawn from π_r[k], for combinations of worker and true class.
+
+    The cost is that of the tally of the workers, unless the labels that a worker never gave differ in probability
+    (`ConfusionEM.unused_labels_are_equal`): then every worker needs a matrix of classes by classes.
+
+    Parameters
+    ----------
+    model : ConfusionEM
+        Fitted model.
+    worker : ndarray of shape (n_combinations,)
+        Positions of workers.
+    true_class : ndarray of shape (n_combinations,)
+        Codes of classes.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_combinations,)
+    variance : ndarray of shape (n_combinations,)
+
+    Raises
+    ------
+    InputError
+        If the model needs more confusion matrices than can be computed.
+
+    Examples
+    --------
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> fitted = DawidSkene().fit(simulate_crowd(n_tasks=50, n_workers=5, votes_per_task=3, random_state=0).crowd)
+    >>> mean, variance = compute_label_moments(fitted, np.array([0, 4]), np.array([2, 2]))
+    >>> bool((mean < 0).all()), bool((variance > 0).all())
+    (True, True)
+    """
+    n_classes = len(model.classes_)
+    combinations, inverse = np.unique(worker.astype(np.int64) * n_classes + true_class, return_inverse=True)
+    compute = _sum_listed_labels if model.unused_labels_are_equal else _sum_all_labels
+    mean, square = compute(model, *np.divmod(combinations, n_classes))
+    return mean[inverse], (square - mean**2)[inverse]
+
+
+def _sum_all_labels(
+    model: ConfusionEM, worker: NDArray[np.int64], true_class: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return Σ_l π log π and Σ_l π log² π of each combination, from whole matrices of the workers."""
+    n_classes, workers = len(model.classes_), np.unique(worker)
+    if len(workers) * n_classes**2 > MAX_SCANNED_CELLS:
+        raise InputError(
+            f"the misfit of tasks needs {len(workers):,} matrices of {n_classes:,} x {n_classes:,} classes for {model.name}, "
+            f"which would take minutes; diagnose with {WORKER_MODEL}, or merge rare classes"
+        )
+    sums = np.empty((2, len(worker)))
+    for part in slice_rows(len(workers), n_classes**2):
+        rows = slice(*np.searchsorted(worker, [workers[part][0], workers[part][-1] + 1]))
+        probs = model.confusion_of(workers[part])[np.searchsorted(workers[part], worker[rows]), true_class[rows]]
+        logs = np.log(np.maximum(probs, MIN_PROB))
+        sums[:, rows] = (probs * logs).sum(axis=1), (probs * logs**2).sum(axis=1)
+    return sums
+
+
+def _sum_listed_labels(
+    model: ConfusionEM, worker: NDArray[np.int64], true_class: NDArray[np.int64]
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the same sums from the labels that a worker gave and the true classes; the other labels share the rest equally."""
+    n_classes = len(model.classes_)
+    counted = model.pair_worker_.astype(np.int64) * n_classes + model.pair_label_
+    listed = np.union1d(counted, worker * n_classes + true_class)
+    listed_worker, listed_label = np.divmod(listed, n_classes)
+    n_listed = np.bincount(listed_worker)
+    block_of_worker = np.cumsum(n_listed * n_classes) // MAX_CELLS  # all labels of a worker are in one block
+    sums = np.empty((2, len(worker)))
+    for block in np.unique(block_of_worker[worker]):
+        workers = np.flatnonzero(block_of_worker == block)
+        span = [workers[0], workers[-1] + 1]
+        rows, pairs_of_block = slice(*np.searchsorted(worker, span)), slice(*np.searchsorted(listed_worker, span))
+        counted_rows = slice(*np.searchsorted(model.pair_worker_, span))
+        tally = np.zeros((pairs_of_block.stop - pairs_of_block.start, n_classes))
+        tally[np.searchsorted(listed[pairs_of_block], counted[counted_rows])] = model.tally_[counted_rows]
+        position = (listed_worker[pairs_of_block] - workers[0]).astype(np.int32)
+        label = listed_label[pairs_of_block].astype(np.int32)
+        pairs = Pairs(position, label, np.empty(0, dtype=np.int32), len(workers))
+        probs = model.reported_label_probs(tally, pairs)
+        logs = np.log(np.maximum(probs, MIN_PROB))
+        cell = worker[rows] - workers[0], true_class[rows]
+        n_unused = n_classes - n_listed[worker[rows]]
+        unused = np.maximum(1 - pairs.sum_by_worker(probs)[cell], 0.0) * (n_unused > 0)
+        unused_log = np.log(np.maximum(unused / np.maximum(n_unused, 1), MIN_PROB))
+        for power in (1, 2):
+            sums[power - 1, rows] = pairs.sum_by_worker(probs * logs**power)[cell] + unused * unused_log**power
+    return sums
 
 
 def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,7 +24,6 @@ from wisecrowd.diagnose.preparation import (
 )
 from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.evaluate.intervals import accuracy_log_likelihood, worker_intervals
-from wisecrowd.utils.slices import slice_rows
 
 #: Smallest accuracy of a helpful worker, as a share of the way from chance to perfection.
 MIN_HELPFULNESS = 0.2
@@ -128,12 +126,13 @@ class WorkerDiagnosis(ModelledCrowd):
         n_classes = self.crowd.n_classes
         if n_classes == 1:
             return np.zeros(self.crowd.n_workers)
-
-        def score(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-            squares = n_classes * (matrix**2).sum(axis=(1, 2)) - (matrix.sum(axis=1) ** 2).sum(axis=1)
-            return np.asarray(squares / (n_classes * (n_classes - 1)))
-
-        return self._map_confusion(score)
+        pairs, crowd_votes = self.crowd.pairs, self.prior_strength * self.confusion
+        total = self._row_totals
+        # Σ_l π_r[k, l]² differs from that of the crowd's votes only in the labels that the worker has given.
+        squares = pairs.sum_by_worker(self.tally * (self.tally + 2 * crowd_votes.T[pairs.label]))
+        squares = ((squares + (crowd_votes**2).sum(axis=1)) / total**2).sum(axis=1)
+        label_sums = self._sum_over_classes(1 / total)
+        return np.asarray((n_classes * squares - (label_sums**2).sum(axis=1)) / (n_classes * (n_classes - 1)))
 
     @cached_property
     def information(self) -> NDArray[np.float64]:
@@ -143,13 +142,14 @@ class WorkerDiagnosis(ModelledCrowd):
         if truth_entropy <= 0:
             return np.zeros(self.crowd.n_workers)
 
-        def mutual_information(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-            label_shares = np.einsum("k,rkl->rl", prior, matrix)[:, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                terms = np.where(matrix > 0, matrix * np.log(matrix / label_shares), 0.0)
-            return np.asarray(np.einsum("k,rkl->r", prior, terms) / truth_entropy)
-
-        return self._map_confusion(mutual_information)
+        pairs, crowd_votes = self.crowd.pairs, self.prior_strength * self.confusion
+        total = self._row_totals
+        # Σ_l v log v of the votes v = n_r[k, l] + c B[k, l] differs from that of the crowd only in the labels of the worker.
+        pair_crowd_votes = crowd_votes.T[pairs.label]
+        logs = pairs.sum_by_worker(_x_log_x(self.tally + pair_crowd_votes) - _x_log_x(pair_crowd_votes))
+        logs = (logs + _x_log_x(crowd_votes).sum(axis=1)) / total - np.log(total)
+        label_shares = self._sum_over_classes(prior / total)
+        return np.asarray((logs @ prior - _x_log_x(label_shares).sum(axis=1)) / truth_entropy)
 
     @cached_property
     def copying(self) -> CopyingPairs:
@@ -204,34 +204,45 @@ class WorkerDiagnosis(ModelledCrowd):
         """Pseudo-votes of the crowd's confusion matrix in each row of a worker's matrix."""
         return estimate_prior_strength(self.tally, self.crowd.pairs, self.confusion)
 
-    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
+    def confusion_of(self, workers: Any, classes: Any = None) -> NDArray[np.float64]:
         """Return the confusion matrices of workers, shrunk towards that of the crowd.
 
         Parameters
         ----------
         workers : sequence of int
             Positions of the workers.
+        classes : sequence of int, default=None
+            Positions of the classes to return, both as true class and as label. Defaults to all.
 
         Returns
         -------
         ndarray of shape (n_selected, n_classes, n_classes)
-            Probabilities by worker, true class and label.
+            Probabilities by worker, true class and label. Rows over some of the classes sum to less than one.
         """
+        pairs, n_classes = self.crowd.pairs, self.crowd.n_classes
         selected = np.asarray(workers, dtype=np.intp)
-        n_classes, pairs = self.crowd.n_classes, self.crowd.pairs
-        position = np.full(self.crowd.n_workers, -1)
-        position[selected] = np.arange(len(selected))
-        rows = np.flatnonzero(position[pairs.worker] >= 0)
-        counts = np.zeros((len(selected), n_classes, n_classes))
-        counts[position[pairs.worker[rows]], :, pairs.label[rows]] = self.tally[rows]
-        counts += self.prior_strength * self.confusion
-        return np.asarray(counts / counts.sum(axis=2, keepdims=True))
+        columns = np.arange(n_classes) if classes is None else np.asarray(classes, dtype=np.intp)
+        worker_position, label_position = np.full(self.crowd.n_workers, -1), np.full(n_classes, -1)
+        worker_position[selected], label_position[columns] = np.arange(len(selected)), np.arange(len(columns))
+        rows = np.flatnonzero((worker_position[pairs.worker] >= 0) & (label_position[pairs.label] >= 0))
+        counts = np.zeros((len(selected), len(columns), len(columns)))
+        cells = worker_position[pairs.worker[rows]], slice(None), label_position[pairs.label[rows]]
+        counts[cells] = self.tally[rows][:, columns]
+        counts += self.prior_strength * self.confusion[np.ix_(columns, columns)]
+        counts /= self._row_totals[selected[:, None], columns][:, :, None]
+        return counts
 
-    def _map_confusion(self, statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Compute a statistic of each worker's confusion matrix, in blocks of workers."""
-        blocks = slice_rows(self.crowd.n_workers, self.crowd.n_classes**2)
-        all_workers = np.arange(self.crowd.n_workers)
-        return np.concatenate([statistic(self.confusion_of(all_workers[block])) for block in blocks])
+    @cached_property
+    def _row_totals(self) -> NDArray[np.float64]:
+        """Votes and pseudo-votes by worker and true class."""
+        return np.asarray(self.crowd.pairs.sum_by_worker(self.tally) + self.prior_strength)
+
+    def _sum_over_classes(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Σ_k weight_r[k] (n_r[k, l] + c B[k, l]) by worker and label: never a matrix per worker."""
+        pairs = self.crowd.pairs
+        sums = weight @ (self.prior_strength * self.confusion)
+        sums[pairs.worker, pairs.label] += (self.tally * weight[pairs.worker]).sum(axis=1)
+        return np.asarray(sums)
 
     def _sum_by_worker(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Sum values of the votes by worker."""
@@ -372,6 +383,11 @@ class WorkerDiagnosis(ModelledCrowd):
                 f"accuracy {change['before']:.0%} until {change['since']:%Y-%m-%d %H:%M} and {change['after']:.0%} since "
                 f"(probability {change['p_drift']:.2f})"
             )
+
+
+def _x_log_x(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return x log x, which is 0 at 0."""
+    return values * np.log(np.maximum(values, np.finfo(np.float64).tiny))
 
 
 def _estimate_type_probs(

@@ -68,6 +68,9 @@ class ConfusionEM(Aggregator):
     tally_is_sufficient: ClassVar[bool] = False
     #: Whether a fit warns of votes that are too few for the method.
     warns_of_collapse: ClassVar[bool] = True
+    #: Whether, given the true class, all labels that a worker never gave are equally probable, except the true class itself.
+    #: Sums over the labels of a matrix then cost no more than the labels that were given.
+    unused_labels_are_equal: ClassVar[bool] = False
 
     smoothing: float = parameter(default=0.1, help=SMOOTHING_HELP)
     diagonal: float = parameter(default=1.0, help=DIAGONAL_HELP)

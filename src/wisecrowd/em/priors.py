@@ -19,6 +19,11 @@ from wisecrowd.utils.slices import slice_rows
 #: evidence then overstates how similar they are. Without the upper limit all workers could become equal, which is majority
 #: vote.
 STRENGTH_RANGE = (0.1, 20.0)
+#: Cells of the tally from which the strength of a prior is estimated. A larger tally is represented by a sample of its workers:
+#: thousands of rows determine one number, and the estimate needs twenty passes with three special functions per cell.
+MAX_STRENGTH_CELLS = 2**19
+#: Smallest number of workers in such a sample, because the strength describes how workers differ.
+MIN_STRENGTH_WORKERS = 200
 
 
 class CrowdPrior(NamedTuple):
@@ -332,6 +337,7 @@ def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArra
 
     The rows of a worker's matrix are drawn from Dirichlet(c B[k]), so the votes have the probability
     Π_rk Γ(c)/Γ(n_rk + c) Π_l Γ(n_r[k, l] + c B[k, l])/Γ(c B[k, l]). Pairs that do not occur contribute a factor of one.
+    A tally of more than `MAX_STRENGTH_CELLS` cells is represented by a sample of workers.
 
     Parameters
     ----------
@@ -360,6 +366,7 @@ def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArra
     from scipy.optimize import minimize_scalar
     from scipy.special import gammaln
 
+    tally, pairs = _sample_workers(tally, pairs)
     total = pairs.sum_by_worker(tally)
     share = confusion.T[pairs.label]
     # The factors without votes are the same for all pairs of a label.
@@ -373,6 +380,21 @@ def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArra
     low, high = np.log(STRENGTH_RANGE)
     result = minimize_scalar(compute_loss, bounds=(low, high), method="bounded", options={"xatol": 1e-3})
     return float(np.exp(result.x))
+
+
+def _sample_workers(tally: NDArray[Any], pairs: Pairs) -> tuple[NDArray[Any], Pairs]:
+    """Return the rows of every n-th worker by number of pairs, so that about `MAX_STRENGTH_CELLS` cells are left."""
+    n_pairs = np.bincount(pairs.worker, minlength=pairs.n_workers)
+    active = np.argsort(-n_pairs, kind="stable")[: np.count_nonzero(n_pairs)]
+    step = min(-(-tally.size // MAX_STRENGTH_CELLS), len(active) // MIN_STRENGTH_WORKERS)
+    if step < 2:
+        return tally, pairs
+    sample = np.sort(active[step // 2 :: step])
+    position = np.full(pairs.n_workers, -1, dtype=np.int32)
+    position[sample] = np.arange(len(sample))
+    rows = np.flatnonzero(position[pairs.worker] >= 0)
+    sampled = Pairs(position[pairs.worker[rows]], pairs.label[rows], np.empty(0, dtype=np.int32), len(sample))
+    return tally[rows], sampled
 
 
 def estimate_crowd_prior(

@@ -12,7 +12,6 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.report import timeline
 from wisecrowd.report.gold import GoldLabels
-from wisecrowd.utils.slices import slice_rows
 from wisecrowd.utils.text import MAX_REASON_CHARS, describe_selection, display_name, format_number, shorten
 
 #: Maximum number of workers on the page.
@@ -69,13 +68,9 @@ def select_workers(diagnosis: Diagnosis) -> ShownWorkers:
         else f"of the {n_flagged:,} with flags, those with most votes"
     )
     classes = diagnosis.frequent_classes(MAX_CLASSES)
-    # In slices, because the matrices of all workers over all classes may not fit into memory.
-    confusion = [
-        diagnosis.worker_diagnosis.confusion_of(positions[rows])[:, classes[:, None], classes]
-        for rows in slice_rows(len(positions), crowd.n_classes**2)
-    ]
+    confusion = diagnosis.worker_diagnosis.confusion_of(positions, classes)
     label_counts = _count_labels(crowd, positions)[:, classes]
-    return ShownWorkers(positions, rule, classes, np.concatenate(confusion), label_counts)
+    return ShownWorkers(positions, rule, classes, confusion, label_counts)
 
 
 def _count_labels(crowd: Crowd, positions: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -48,6 +48,7 @@ class DawidSkene(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum",)
+    unused_labels_are_equal: ClassVar[bool] = True
 
     init: Literal["votes", "spectral"] = parameter(default="votes", help=INIT_HELP)
 

@@ -61,6 +61,7 @@ class EBCC(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2019exploiting",)
+    unused_labels_are_equal: ClassVar[bool] = True
     breaks: ClassVar[dict[str, str]] = {
         "task_names_do_not_matter": "subtypes start at random, task by task: other names, another draw and another optimum",
         "class_names_do_not_matter": "subtypes start at random, class by class: other names, another draw",

@@ -50,6 +50,7 @@ class FastDS(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("sinha2018fast",)
+    unused_labels_are_equal: ClassVar[bool] = True
 
     hybrid: bool = parameter(
         default=False, help="Begin with soft passes until the class prior changes by less than 0.005 in total."

@@ -47,6 +47,7 @@ class HDS(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2014error",)
+    unused_labels_are_equal: ClassVar[bool] = True
 
     def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return estimate_class_accuracy_probs(tally, pairs, *self.accuracy_pseudo_votes(tally.shape[1]))

@@ -42,6 +42,7 @@ class IBCC(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("kim2012bayesian", "liu2012variational")
+    unused_labels_are_equal: ClassVar[bool] = True
 
     smoothing: float = parameter(
         default=1.0, help="Prior parameter β off the diagonal, in pseudo-votes per wrong label."

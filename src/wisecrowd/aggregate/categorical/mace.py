@@ -66,6 +66,7 @@ class MACE(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("hovy2013learning",)
+    unused_labels_are_equal: ClassVar[bool] = True
 
     variational: bool = parameter(default=True, help="Fit by variational Bayes; False fits by EM.")
     competence: float = parameter(

@@ -82,6 +82,7 @@ class ModelAverage(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum", "hovy2013learning", "li2014error")
+    unused_labels_are_equal: ClassVar[bool] = True
     #: The iteration averages members and maximises no common objective.
     monotone: ClassVar[bool] = False
     tally_is_sufficient: ClassVar[bool] = True

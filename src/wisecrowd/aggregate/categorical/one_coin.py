@@ -44,6 +44,7 @@ class OneCoin(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2014error", "demartini2012zencrowd")
+    unused_labels_are_equal: ClassVar[bool] = True
 
     prior: Literal["estimate", "uniform"] | Any = parameter(default="uniform", help=PRIOR_HELP)
     init: Literal["votes", "spectral"] = parameter(default="votes", help=INIT_HELP)

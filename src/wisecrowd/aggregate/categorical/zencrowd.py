@@ -47,6 +47,7 @@ class ZenCrowd(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("demartini2012zencrowd", "zheng2017truth")
+    unused_labels_are_equal: ClassVar[bool] = True
 
     smoothing: float = parameter(
         default=0.0, help="Number of pseudo-votes for each wrong label, and for the right one."

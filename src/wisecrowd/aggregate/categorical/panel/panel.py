@@ -104,6 +104,7 @@ class Panel(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum", "kohli2026nine", "li2019exploiting")
+    unused_labels_are_equal: ClassVar[bool] = True
     streams: ClassVar[bool] = False
 
     init: Literal["votes", "spectral"] = parameter(default="votes", help=INIT_HELP)
