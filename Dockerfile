@@ -14,11 +14,11 @@ RUN groupadd --system --gid 10001 wisecrowd \
     && useradd --system --uid 10001 --gid 10001 --home-dir /data --no-create-home --shell /usr/sbin/nologin wisecrowd \
     && install -d -o 10001 -g 10001 -m 0700 /data
 COPY --from=build /opt/wisecrowd /opt/wisecrowd
-# Compiled kernels are kept in the cache folder, because the installation cannot be written.
+# Compiled kernels are kept with the data, because the installation cannot be written.
 ENV PATH=/opt/wisecrowd/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    XDG_CACHE_HOME=/tmp/cache
+    XDG_CACHE_HOME=/data/.cache
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

@@ -116,7 +116,7 @@ mount -t tmpfs -o mode=1777 tmpfs /tmp
 mount -o remount,ro,bind /
 chown 10001:10001 /mnt
 cd /mnt
-export WISECROWD_TOKEN=a-token-of-sixteen-or-more XDG_CACHE_HOME=/tmp/cache PYTHONDONTWRITEBYTECODE=1 HOME=/nonexistent
+export WISECROWD_TOKEN=a-token-of-sixteen-or-more XDG_CACHE_HOME=/mnt/.cache PYTHONDONTWRITEBYTECODE=1 HOME=/nonexistent
 exec setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all {sys.executable} -c '
 import json, os, signal, subprocess, sys, time, urllib.request
 assert os.geteuid() == 10001
