@@ -62,6 +62,15 @@ CHECKS = {
         ! LABEL_STUDIO_API_KEY=0000000000 wisecrowd label-studio pull --url http://127.0.0.1:9 --project 1 -o x.json 2> message
         ! grep -q "pip install" message
     """,
+    "excel": """
+        python "$CHECK_EXCEL"
+        wisecrowd check v.xlsx
+    """,
+    "remote": """
+        python -c "import fsspec, wisecrowd as wc; fsspec.filesystem('memory').put('votes.csv', '/v.csv'); wc.read('memory://v.csv')"
+        ! wisecrowd check s3://bucket/votes.csv 2> message
+        grep -q "pip install s3fs" message
+    """,
     "serve": """
         python "$CHECK_SERVE"
         wisecrowd database check votes.db
@@ -74,6 +83,13 @@ LEARN = """
 import numpy as np, wisecrowd as wc
 crowd = wc.read("votes.csv")
 np.savez("X.npz", task=np.asarray(crowd.tasks, dtype=str), X=np.random.default_rng(0).normal(size=(crowd.n_tasks, 3)))
+"""
+EXCEL = """
+import openpyxl
+book = openpyxl.Workbook()
+for row in (["task", "worker", "label"], [1, "ann", "cat"], [1, "bob", "cat"]):
+    book.active.append(row)
+book.save("v.xlsx")
 """
 PLOT = """
 import wisecrowd as wc
@@ -124,7 +140,7 @@ def check_extra(extra: str, wheel: Path) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-        for file, program in (("learn.py", LEARN), ("plot.py", PLOT), ("serve.py", SERVE)):
+        for file, program in (("learn.py", LEARN), ("plot.py", PLOT), ("excel.py", EXCEL), ("serve.py", SERVE)):
             (folder / file).write_text(program, encoding="utf-8")
         (folder / "work").mkdir()
         constraints = str(ROOT / "constraints.txt")
@@ -133,6 +149,7 @@ def check_extra(extra: str, wheel: Path) -> str:
         environment |= {
             "PATH": f"{folder / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "CONSTRAINTS": constraints,
             "CHECK_LEARN": str(folder / "learn.py"), "CHECK_PLOT": str(folder / "plot.py"), "CHECK_SERVE": str(folder / "serve.py"),
+            "CHECK_EXCEL": str(folder / "excel.py"),
         }  # fmt: skip
         requirement = str(wheel) if extra == BASE else f"{wheel}[{extra}]"
         started_at = time.perf_counter()

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import wisecrowd as wc
 from wisecrowd.cli._reading import GoldReading, read_truth
@@ -52,3 +55,24 @@ def test_gold_columns_without_gold_are_refused() -> None:
     GoldReading(gold_task="nr").check_gold_columns(None, Path("gold.csv"))
     with pytest.raises(UsageError, match="no such table is given"):
         GoldReading(gold_task="nr").check_gold_columns(None, None)
+
+
+@pytest.mark.parametrize(
+    "command", [("check",), ("aggregate", "-m", "majority-vote", "--json"), ("diagnose",), ("plan", "--budget", "3")]
+)
+def test_votes_come_through_a_pipe(app: Any, votes: Path, command: tuple[str, ...]) -> None:
+    name, *options = command
+    result = CliRunner().invoke(app, [name, "-", *options], input=votes.read_bytes())
+    assert result.exit_code == 0, result.output
+    assert "48 votes" in result.output or '"votes": "-"' in result.output
+
+
+def test_votes_and_gold_come_from_remote_storage(run: Any, votes: Path, gold: Path) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
+    storage = fsspec.filesystem("memory")
+    storage.put(str(votes), "/bucket/votes.csv")
+    storage.put(str(gold), "/bucket/gold.csv")
+    words = ("aggregate", "memory://bucket/votes.csv", "--score", "memory://bucket/gold.csv", "--json")
+    assert json.loads(run(*words).stdout)["summary"]["score"]["accuracy"] == 1
+    assert "memory://bucket/absent.csv" in run("check", "memory://bucket/absent.csv").stderr
+    assert "curl -L -O https://example.org/v.csv" in " ".join(run("check", "https://example.org/v.csv").stderr.split())

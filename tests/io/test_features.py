@@ -122,9 +122,9 @@ def test_what_is_no_file_of_features() -> None:
     Path("X.parquet").write_text("task,a\n", encoding="utf-8")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_features("X.parquet")
-    Path("X.xlsx").write_text("task,a\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"read from .npz, .csv, .tsv or .parquet files"):
-        read_features("X.xlsx")
+    Path("X.ods").write_text("task,a\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"read from .npz, .csv, .tsv, .xlsx or .parquet files"):
+        read_features("X.ods")
     with pytest.raises(InputError, match="there is no such file"):
         read_features("nothing.npz")
     Path("X.csv").write_text("task,a\nt1,1\n", encoding="utf-8")

@@ -19,7 +19,7 @@ def test_every_format_is_found() -> None:
     assert set(FORMATS) == {
         "csv", "tsv", "parquet", "jsonl", "json", "folder", "ceka", "peerannot", "peerannot-inverted", "truth-inference", "mace",
         "label-studio", "label-studio-min", "argilla", "doccano", "prodigy", "cvat", "toloka", "mturk", "crowdflower",
-        "hugging-face",
+        "hugging-face", "excel", "wide",
     }  # fmt: skip
     assert all(form.description for form in FORMATS.values())
 
@@ -99,15 +99,10 @@ def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
         wc.read(tmp_path, format="csv")
 
 
-@pytest.mark.parametrize(("name", "advice"), [("v.xlsx", "save its sheet as CSV"), ("v.7Z", "unpack it first")])
+@pytest.mark.parametrize(("name", "advice"), [("v.ods", "save it as .xlsx"), ("v.7Z", "unpack it first")])
 def test_what_is_not_read_is_refused_with_advice(tmp_path: Path, name: str, advice: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04rest")
     with pytest.raises(InputError, match=f"which is not read; {advice}"):
         wc.read(tmp_path / name)
     with pytest.raises(InputError, match="zip or Excel file"):
         wc.read(tmp_path / name, format="csv")
-
-
-def test_standard_input_is_not_read() -> None:
-    with pytest.raises(InputError, match="standard input; save them to a file"):
-        wc.read("-")

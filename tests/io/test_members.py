@@ -76,9 +76,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, kind: type[InputError]
 def test_files_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         read_members(tmp_path / "nothing.csv")
-    other = tmp_path / "members.xlsx"
+    other = tmp_path / "members.ods"
     other.write_bytes(b"PK")
-    with pytest.raises(InputError, match=r"\.csv, \.tsv or \.parquet"):
+    with pytest.raises(InputError, match=r"\.csv, \.tsv, \.xlsx or \.parquet"):
         read_members(other)
     broken = tmp_path / "members.parquet"
     broken.write_bytes(b"no parquet")

@@ -55,7 +55,7 @@ def diagnose_answers(
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks
 
-    path = answers.source.path
+    path = Path(answers.source.name)
     if output is not None:
         check_folder(output, [WORKERS, ITEMS, LABELS, TASKS, RECORD], [path])
     crowd = read_answers(answers, reading)

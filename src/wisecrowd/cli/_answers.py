@@ -80,7 +80,7 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Ans
 
     if reading.classes is not None or reading.weight is not None or reading.label is not None or reading.normalise:
         raise UsageError(
-            f"{answers.source.path} holds {answers.description}; --classes, --label, --weight and --normalise apply to ordinary "
+            f"{answers.source.name} holds {answers.description}; --classes, --label, --weight and --normalise apply to ordinary "
             "votes only"
         )
     options: dict[str, Any] = {"duplicates": reading.duplicates}
@@ -105,7 +105,7 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
     if unusable:
         verb = "applies" if len(unusable) == 1 else "apply"
         raise UsageError(
-            f"{answers.source.path} holds {answers.description}; leave out {', '.join(unusable)}, which {verb} to votes on classes"
+            f"{answers.source.name} holds {answers.description}; leave out {', '.join(unusable)}, which {verb} to votes on classes"
         )
 
 
@@ -166,7 +166,7 @@ def aggregate_answers(
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.errors import UsageError
 
-    path = answers.source.path
+    path = Path(answers.source.name)
     if output is not None:
         names = [fitting.SCORES, fitting.OBJECTS, fitting.CANDIDATES, fitting.TASKS, fitting.LABELS, fitting.WORKERS]
         check_folder(output, [*names, RECORD], [path])

@@ -28,7 +28,8 @@ Votes = Annotated[
     typer.Argument(
         metavar="VOTES",
         show_default=False,
-        help="Votes: CSV, TSV, Parquet or JSON lines with one vote per row, a dataset folder, or an export of a labelling tool.",
+        help="Votes: CSV, TSV, Excel, Parquet or JSON lines with one vote per row, a dataset folder, or an export of a labelling "
+        "tool; also an address such as s3://bucket/votes.csv, or - for standard input.",
     ),
 ]
 
@@ -252,9 +253,12 @@ class GoldReading(Reading):
 
 
 def resolve_path(path: Path) -> Path:
-    """Return the path, or the folder of the dataset with this name; a folder of shards is an error."""
+    """Return the path, a copy of a remote file, or the folder of the dataset with this name; shards are an error."""
     from wisecrowd.cli._shards import are_shards
+    from wisecrowd.io.source_files import fetch_source, is_remote
 
+    if is_remote(path):
+        return fetch_source(path)
     if are_shards(path):
         from wisecrowd.errors import InputError
 

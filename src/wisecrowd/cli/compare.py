@@ -153,7 +153,7 @@ def _compare_answers(
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.evaluate.model_selection import compare_methods
 
-    path = other_answers.source.path
+    path = Path(other_answers.source.name)
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], [path])
     crowd = answers.read_answers(other_answers, reading)

@@ -19,6 +19,7 @@ from wisecrowd.data.points import PointCrowd
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn, prefix_errors
+from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.columns import role_names, simplify_name, specific_names
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 
@@ -255,11 +256,12 @@ def find_answer_table(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("arena.csv").write_text("model_a,model_b,winner\\nm1,m2,model_a\\n")
     >>> find_answer_table("arena.csv").description
     'comparisons of two items (columns model_a, model_b, winner)'
     """
-    path = source.path if isinstance(source, VoteSource) else Path(source)
+    path = source.path if isinstance(source, VoteSource) else fetch_source(source)
     assignments: VoteSource | None = None
     if path.is_dir():
         for name in ANSWER_FILES:
@@ -324,6 +326,7 @@ def read_comparisons(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("arena.csv").write_text("model_a,model_b,winner,judge\\nm1,m2,tie (bothbad),ann\\nm2,m1,m2,ann\\n")
     >>> read_comparisons("arena.csv")
     Comparisons(2 comparisons: 2 items, 1 pair, 1 worker, 50% ties)
@@ -377,6 +380,7 @@ def read_label_sets(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("tags.csv").write_text("task,worker,labels\\nt1,ann,cat|dog\\nt1,bob,\\n")
     >>> read_label_sets("tags.csv")
     LabelSetCrowd(2 votes: 1 task x 2 workers, 2 labels, 1.0 labels/vote)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shutil
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -34,6 +35,8 @@ SAFE_BYTES = 1 << 28
 CHUNK_BYTES = 1 << 22
 #: Share of the free memory that unpacked data may take, because a table takes up to four times the memory of its text.
 MEMORY_SHARE = 0.25
+#: Share of the free disk space that a copy of standard input or of a remote file may take.
+DISK_SHARE = 0.5
 #: Suffixes of compressed text.
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
@@ -95,6 +98,34 @@ def get_unpacked_limit(packed_bytes: int, *, in_memory: bool = True) -> int:
         return chosen
     limit = max(MAX_RATIO * packed_bytes, MIN_LIMIT_BYTES)
     return min(limit, round(MEMORY_SHARE * get_free_memory())) if in_memory else limit
+
+
+def get_copy_limit(folder: Path) -> tuple[int, str]:
+    """Return the number of bytes that may be copied to a folder, and the reason with advice.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the copy.
+
+    Returns
+    -------
+    limit : int
+        Bytes.
+    reason : str
+        End of a message about a larger file.
+
+    Examples
+    --------
+    >>> with limit_unpacked(10):
+    ...     get_copy_limit(Path())
+    (10, 'more than max_unpacked allows; if you trust it, raise max_unpacked (--max-unpacked)')
+    """
+    chosen = _chosen_limit.get()
+    if chosen is not None:
+        return chosen, "more than max_unpacked allows; if you trust it, raise max_unpacked (--max-unpacked)"
+    limit = round(DISK_SHARE * shutil.disk_usage(folder).free)
+    return limit, f"half of the free disk space for temporary files ({folder.parent}); copy it to a larger disk first"
 
 
 def check_unpacked_size(n_bytes: int, packed_bytes: int, subject: str = "it", *, in_memory: bool = True) -> None:

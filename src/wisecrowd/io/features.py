@@ -21,8 +21,11 @@ from wisecrowd.data.vocabulary import as_id_index, match_id_type
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import MissingColumn, prefix_errors
+from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.arrays import read_npz
 from wisecrowd.io.tables.columns import find_column
+from wisecrowd.io.tables.excel import SUFFIXES as EXCEL_SUFFIXES
+from wisecrowd.io.tables.excel import read_sheet
 from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
 from wisecrowd.io.tables.spellings import match_spellings
@@ -148,7 +151,7 @@ def read_features(
     >>> read_features("X.csv").table.loc["t2"].to_dict()
     {'length': 0.5, 'width': 1.0}
     """
-    file = Path(path)
+    file = fetch_source(path)
     if file.is_dir():
         files = [file / name for name in ("features.npz", "features.parquet") if (file / name).is_file()]
         if not files:
@@ -192,10 +195,14 @@ def _read_file(path: Path, task: str | None) -> Features:
     if suffix == ".parquet":
         table = read_table(path)
         return _from_table(table, _find_task_column(table.column_names, task))
+    if suffix in EXCEL_SUFFIXES:
+        sheet = read_sheet(path)
+        task_column = _find_task_column(sheet.columns, task)
+        return _from_table(sheet.to_table(sheet.columns, text_columns=[task_column]), task_column)
     if suffix in SEPARATORS:
         task_column = _find_task_column(read_delimited_names(path, SEPARATORS[suffix]), task)
         return _from_table(read_delimited(path, SEPARATORS[suffix], text_columns=[task_column]), task_column)
-    raise InputError("features are read from .npz, .csv, .tsv or .parquet files, or from a dataset folder")
+    raise InputError("features are read from .npz, .csv, .tsv, .xlsx or .parquet files, or from a dataset folder")
 
 
 def read_feature_arrays(path: Path) -> tuple[pd.Index, NDArray[Any]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wisecrowd.data.sharded import is_shard_folder
 from wisecrowd.errors import InputError, UsageError, preview, suggest_name
-from wisecrowd.io.problems import EmptyInput, check_file_name, check_file_type, convert_errors
+from wisecrowd.io.problems import EmptyInput, check_file_name, check_file_type, convert_errors, display_name
 from wisecrowd.io.tables.text_files import peek_lines
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 #: Kinds of content by which most formats are ruled out without importing their readers.
 ContentKind: TypeAlias = Literal["folder", "zip", "parquet", "text", "json"]
 
-_SPREADSHEET = ("a spreadsheet", "save its sheet as CSV in UTF-8 first")
+_SPREADSHEET = ("a spreadsheet", "save it as .xlsx, or its sheet as CSV in UTF-8")
 _ARCHIVE = ("an archive", "unpack it first, and give the file or folder in it")
 #: Suffixes of files that are not read: what such a file is, and what to do instead.
-_UNREADABLE_SUFFIXES = dict.fromkeys((".xlsx", ".xls", ".ods"), _SPREADSHEET) | dict.fromkeys(
+_UNREADABLE_SUFFIXES = dict.fromkeys((".xls", ".ods"), _SPREADSHEET) | dict.fromkeys(
     (".zip", ".7z", ".tar", ".tgz"), _ARCHIVE
 )
 
@@ -258,6 +258,14 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 is_writable=True,
             ),
             Format(
+                name="excel",
+                description="a workbook of Excel (.xlsx)",
+                location="tables.excel:EXCEL",
+                kinds=("zip",),
+                patterns=("*.xlsx", "*.xlsm"),
+                is_table=True,
+            ),
+            Format(
                 name="hugging-face",
                 description="a dataset with a row per task and lists of its workers and labels",
                 location="tools.hugging_face:HUGGING_FACE",
@@ -333,6 +341,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 location="research.truth_inference:TRUTH_INFERENCE",
                 kinds=("folder",),
             ),
+            Format(  # a table of features looks alike, so this format is never detected
+                name="wide",
+                description="a table with a header, a row per task and a column per worker",
+                location="tables.wide:WIDE",
+            ),
         )
     }
 )
@@ -391,22 +404,20 @@ def find_format(path: Path, name: str | None = None) -> Format:
             f"{_describe_folder(path)}"
         )
     raise InputError(
-        f"the format of {path} is not recognised: neither its name nor its content fits any of {', '.join(FORMATS)}. "
+        f"the format of {display_name(path)} is not recognised: neither its name nor its content fits any of {', '.join(FORMATS)}. "
         'Name the format, for example format="csv" (--format csv)'
     )
 
 
 def _check_exists(path: Path) -> None:
     """Raise an error unless a path is a file with content or a folder that is not sharded."""
-    if str(path) == "-":
-        raise InputError("votes cannot be read from standard input; save them to a file")
     if not path.exists():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"there is no file or folder {path}.{suggest_name(path.name, siblings)}")
     if is_shard_folder(path):
         raise InputError(f"{path} is a folder of shards; open it with Crowd.open, or run wisecrowd aggregate on it")
     if path.is_file() and path.stat().st_size == 0:
-        raise EmptyInput(f"{path} is empty; expected a file with a row per vote")
+        raise EmptyInput(f"{display_name(path)} is empty; expected a file with a row per vote")
 
 
 def _detect_by_content(path: Path) -> list[Format]:
@@ -476,7 +487,7 @@ def _describe_unreadable(path: Path) -> str:
 
         return describe_unknown_zip(path)
     noun, advice = _UNREADABLE_SUFFIXES[suffix]
-    return f"{path} is {noun}, which is not read; {advice}"
+    return f"{display_name(path)} is {noun}, which is not read; {advice}"
 
 
 def _describe_folder(folder: Path) -> str:

@@ -14,7 +14,10 @@ from wisecrowd.data.vocabulary import as_id_index
 from wisecrowd.errors import InputError, preview, suggest_name
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import MissingColumn, prefix_errors
+from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.columns import find_column, simplify_name
+from wisecrowd.io.tables.excel import SUFFIXES as EXCEL_SUFFIXES
+from wisecrowd.io.tables.excel import read_sheet
 from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
 from wisecrowd.io.tools.projects import PERSON
@@ -63,7 +66,7 @@ def read_members(
     >>> read_members("members.csv").to_dict("index")
     {'judge-1': {'kind': 'machine', 'group': 'gpt'}, 'judge-2': {'kind': 'machine', 'group': 'gpt'}, 'ann': {'kind': 'person', 'group': None}}
     """  # noqa: E501
-    file = Path(path)
+    file = fetch_source(path)
     with limit_unpacked(max_unpacked), prefix_errors(file):
         return _parse_members(_read_table(file), worker)
 
@@ -95,9 +98,12 @@ def _read_table(path: Path) -> pa.Table:
     suffix = get_uncompressed_suffix(path)
     if suffix == ".parquet":
         return read_table(path)
+    if suffix in EXCEL_SUFFIXES:
+        sheet = read_sheet(path)
+        return sheet.to_table(sheet.columns)
     if suffix not in SEPARATORS:
         raise InputError(
-            "the kinds and groups of workers are read from .csv, .tsv or .parquet files, with the columns worker, kind and "
+            "the kinds and groups of workers are read from .csv, .tsv, .xlsx or .parquet files, with the columns worker, kind and "
             "group"
         )
     separator = SEPARATORS[suffix]

@@ -19,6 +19,8 @@ _LIBRARY_ERRORS = (
 )  # fmt: skip
 #: Characters of a library's message that are shown. Some quote the whole file.
 _MAX_MESSAGE_CHARS = 200
+#: Names for messages of local copies of other inputs.
+_names_of_copies: dict[Path, str] = {}
 
 
 class EmptyInput(InputError):
@@ -175,6 +177,39 @@ def shorten_message(error: object) -> str:
     return text if len(text) <= _MAX_MESSAGE_CHARS else text[:_MAX_MESSAGE_CHARS] + "…"
 
 
+def name_copy(path: Path, name: str) -> None:
+    """Register the name by which messages call a local copy of another input.
+
+    Parameters
+    ----------
+    path : Path
+        Copy.
+    name : str
+        Name for messages, such as "standard input".
+    """
+    _names_of_copies[path] = name
+
+
+def display_name(path: Path) -> str:
+    """Return the name of a file for messages: that of the original if the file is a copy.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> display_name(Path("votes.csv"))
+    'votes.csv'
+    """
+    return _names_of_copies.get(path, str(path))
+
+
 @contextlib.contextmanager
 def prefix_errors(path: Path) -> Iterator[None]:
     """Put the file name in front of every `InputError` in the block. Errors of parsing libraries become one.
@@ -198,5 +233,5 @@ def prefix_errors(path: Path) -> Iterator[None]:
         with convert_errors():
             yield
     except InputError as error:
-        error.args = (f"{path}: {error}",)  # in place: subclasses carry attributes besides the message
+        error.args = (f"{display_name(path)}: {error}",)  # in place: subclasses carry attributes besides the message
         raise

@@ -16,7 +16,8 @@ from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import DataWarning, InputError, UsageError, preview
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.formats import FORMATS, Format, find_format
-from wisecrowd.io.problems import check_file_name, convert_errors, prefix_errors
+from wisecrowd.io.problems import check_file_name, convert_errors, display_name, prefix_errors
+from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.spellings import find_equal_numbers, match_spellings
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
@@ -80,7 +81,13 @@ class VoteSource:
         """
         if isinstance(path, VoteSource):
             return path
-        return cls(Path(path), find_format(Path(path), format))
+        file = fetch_source(path)
+        return cls(file, find_format(file, format))
+
+    @property
+    def name(self) -> str:
+        """Name of the file for messages; that of the original if the file is a copy of another input."""
+        return display_name(self.path)
 
     def read_table(self, options: ReadOptions | None = None) -> VoteTable:
         """Read the votes without validating them.
@@ -119,14 +126,14 @@ class VoteSource:
                 raise UsageError(_refuse_question(self.format))
             votes = self.read_table(options)
             for note in (*votes.notes, *votes.replacements):
-                log.info("%s: %s", self.path, note)
+                log.info("%s: %s", self.name, note)
             crowd = votes.to_crowd(options)
         classes_are_given = votes.classes is not None or options.classes is not None
         if crowd.classes is not None and not classes_are_given:
             equal = find_equal_numbers(crowd.classes)
             if equal:
                 warnings.warn(
-                    f"{self.path}: {len(equal):,} labels are equal as numbers, but count as different classes ({preview(equal)}); "
+                    f"{self.name}: {len(equal):,} labels are equal as numbers, but count as different classes ({preview(equal)}); "
                     "if they mean the same, use normalise=True (--normalise); wisecrowd check names the workers who gave them",
                     DataWarning,
                     stacklevel=3,
@@ -135,7 +142,7 @@ class VoteSource:
             suspects = find_suspect_numbers(crowd.classes)
             if len(suspects):
                 warnings.warn(
-                    f"{self.path}: the labels are numbers, and each of the {len(suspects):,} is a class of its own "
+                    f"{self.name}: the labels are numbers, and each of the {len(suspects):,} is a class of its own "
                     f"({preview(suspects)}); if they measure something, use numeric=True (--numeric); if they are names, "
                     "list them as classes= (--classes)",
                     DataWarning,
@@ -236,7 +243,8 @@ def read(
     Parameters
     ----------
     path : path-like or VoteSource
-        File or folder.
+        File or folder, ``"-"`` for standard input, or an address in remote storage such as ``"s3://bucket/votes.csv"`` (see
+        :func:`wisecrowd.io.source_files.fetch_source`).
     format : str, optional
         Name of the format (see `wisecrowd.io.FORMATS`). Without it, content and file name decide.
     task, label, weight : str, optional

@@ -16,6 +16,7 @@ from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.compressed_files import check_unpacked_size
 from wisecrowd.io.formats import FORMATS
 from wisecrowd.io.problems import prefix_errors
+from wisecrowd.io.source_files import is_remote
 from wisecrowd.io.tables.csv import read_header
 from wisecrowd.io.tables.csv_records import find_record_lines
 from wisecrowd.io.tables.parquet import estimate_bytes, open_parquet, read_schema
@@ -123,6 +124,11 @@ def find_files(paths: Paths, target: Path) -> list[Path]:
     files: dict[Path, Path] = {}
     n_in_target = 0
     for path in paths:
+        if is_remote(path):
+            raise InputError(
+                f"{os.fspath(path)} is not a file on this machine, and shards are for votes that are too many to copy silently; "
+                "copy them to a local folder first"
+            )
         for file in _expand(Path(path)):
             if target.is_dir() and file.resolve().is_relative_to(target.resolve()):
                 n_in_target += 1

@@ -296,8 +296,10 @@ def _describe_missing(names: Sequence[str], roles: Mapping[str, str]) -> str:
     if not any(simplify_name(name) in role_names(role) for name in names for role in ROLES):
         message += (
             "If the first line is a vote already, put the header task,worker,label above it; if rows are tasks and "
-            'columns are workers, say format="mace" (--format mace). '
+            'columns are workers, say format="wide" (--format wide), or format="mace" (--format mace) without a header. '
         )
+    elif {"worker", "label"} <= roles.keys() and "task" not in roles and len(names) > 2:
+        message += 'If each further column holds the labels of one worker, say format="wide" (--format wide). '
     keywords, options = (
         ", ".join(f'{role}="NAME"' for role in roles),
         " ".join(f"--{option} NAME" for option in roles.values()),

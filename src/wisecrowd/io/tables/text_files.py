@@ -23,7 +23,7 @@ _BYTE_ORDER_MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16
 _MAGIC = {
     b"PAR1": "a Parquet file",
     b"\x1f\x8b": "compressed by gzip, but not called .gz",
-    b"PK\x03\x04": "a zip or Excel file (save it as CSV)",
+    b"PK\x03\x04": "a zip or Excel file (name a workbook .xlsx, or save it as CSV)",
 }
 
 

@@ -101,7 +101,7 @@ def check_votes(
 def _check_table(source: Any, format: str | None, options: ReadOptions) -> ValidationReport:
     name = "votes"
     if isinstance(source, str | os.PathLike | VoteSource):
-        name = str(source.path if isinstance(source, VoteSource) else source)
+        name = source.name if isinstance(source, VoteSource) else str(source)
     findings: list[Finding] = []
     summary = ""
     try:
