@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -430,6 +429,7 @@ def read_boxes(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("boxes.csv").write_text("task,worker,x,y,width,height\\ni1,ann,1,2,30,40\\ni1,bob,,,,\\n")
     >>> read_boxes("boxes.csv")
     BoxCrowd(1 box in 2 votes: 1 task x 2 workers, 1 class)
@@ -460,6 +460,7 @@ def read_points(path: SourceLike, *, columns: Mapping[str, str | None] | None = 
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("points.csv").write_text("task,worker,x,y\\ni1,ann,1,2\\n")
     >>> read_points("points.csv").n_marks
     1
@@ -490,6 +491,7 @@ def read_spans(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> _ = Path("spans.csv").write_text("task,worker,start,end,label\\nd1,ann,0,5,PER\\n")
     >>> read_spans("spans.csv").classes.tolist()
     ['PER']

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from wisecrowd.io.answer_tables import (
     find_answer_table,
 )
 from wisecrowd.io.compressed_files import limit_unpacked
-from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors
+from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors, display_name
 from wisecrowd.io.tables.vote_columns import VoteColumns
 from wisecrowd.io.validation.comparison_checks import check_comparisons
 from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_finding
@@ -101,7 +102,7 @@ def check_votes(
 def _check_table(source: Any, format: str | None, options: ReadOptions) -> ValidationReport:
     name = "votes"
     if isinstance(source, str | os.PathLike | VoteSource):
-        name = source.name if isinstance(source, VoteSource) else str(source)
+        name = source.name if isinstance(source, VoteSource) else display_name(Path(source))
     findings: list[Finding] = []
     summary = ""
     try:
