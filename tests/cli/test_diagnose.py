@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import diagnose_crowd, simulate_crowd, simulate_ratings
+from wisecrowd.diagnose.assessment import sort_flagged_first
 
 Run = Callable[..., Any]
 
@@ -41,8 +42,11 @@ def test_tables_are_those_of_the_library(run: Run, planted: Path, tmp_path: Path
     assert names == ["confusion.csv", "copies.csv", "run.json", "tasks.csv", "workers.csv"]
     found = diagnose_crowd(pd.read_csv(planted))
     workers = pd.read_csv(out / "workers.csv", index_col="worker")
-    assert workers["n_votes"].tolist() == found.workers["n_votes"].tolist()
-    assert workers["accuracy"].to_numpy() == pytest.approx(found.workers["accuracy"].to_numpy())
+    flagged_first = sort_flagged_first(found.workers)
+    assert flagged_first["flags"].iloc[0]
+    assert workers.index.tolist() == flagged_first.index.tolist()
+    assert workers["n_votes"].tolist() == flagged_first["n_votes"].tolist()
+    assert workers["accuracy"].to_numpy() == pytest.approx(flagged_first["accuracy"].to_numpy())
     assert json.loads((out / "run.json").read_text())["crowd"]["votes"] == 1000
     tasks = pd.read_csv(out / "tasks.csv")
     assert tasks["kind"].tolist() == found.tasks["kind"].tolist()

@@ -41,7 +41,7 @@ def make_crowd(ratings: list[list[int]], **options: bool) -> Crowd:
 
 @pytest.mark.parametrize(("name", "ratings"), [("shrout", SHROUT), ("second", SECOND)])
 def test_coefficients_and_intervals_equal_pingouin(name: str, ratings: list[list[int]]) -> None:
-    table = intraclass_correlation(make_crowd(ratings, numeric=True))
+    table = intraclass_correlation(make_crowd(ratings, numeric=True), level=0.95)
     assert table.index.tolist() == list(PINGOUIN[name])
     for coefficient, expected in PINGOUIN[name].items():
         assert np.allclose(table.loc[coefficient, ["icc", "low", "high"]].astype(float), expected, atol=1e-6)

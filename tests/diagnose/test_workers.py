@@ -30,7 +30,7 @@ def test_matrices_and_scores_are_those_of_their_formulas() -> None:
     score = [
         sum(((rows[k] - rows[other]) ** 2).sum() for k in range(3) for other in range(k + 1, 3)) / 6 for rows in matrix
     ]
-    assert np.allclose(found.spammer_score, score)
+    assert np.allclose(found.reliability, score)
     prior = fitted.posterior_.mean(axis=0)
     joint = prior[None, :, None] * matrix
     information = (joint * np.log(joint / prior[None, :, None] / joint.sum(axis=1, keepdims=True))).sum(axis=(1, 2))
@@ -52,9 +52,9 @@ def test_agreement_leaves_the_own_vote_out() -> None:
 def test_perfect_and_useless_workers_have_the_scores_they_should() -> None:
     made = simulate_crowd(n_tasks=2000, workers=["expert(1)"] * 5 + ["spammer"], n_classes=3, votes_per_task=4)
     table = WorkerDiagnosis(made.crowd).table
-    assert (table["spammer_score"].iloc[:5] > 0.95).all()
+    assert (table["reliability"].iloc[:5] > 0.95).all()
     assert (table["information"].iloc[:5] > 0.95).all()
-    assert table["spammer_score"].iloc[5] < 0.05
+    assert table["reliability"].iloc[5] < 0.05
     assert table["information"].iloc[5] < 0.02
 
 

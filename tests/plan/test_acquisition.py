@@ -16,7 +16,7 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.plan import acquisition
 from wisecrowd.plan.acquisition import plan_votes
-from wisecrowd.plan.assessment import assess_crowd
+from wisecrowd.plan.starting_point import assess_votes
 from wisecrowd.plan.stopping import find_finished_tasks
 from wisecrowd.simulate import Simulation
 
@@ -59,7 +59,7 @@ def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
     """Every pair, by brute force; then every pair again, given the first answer in each of its ways."""
     crowd = SOME.crowd[:15]
     people = WorkerDiagnosis(crowd)
-    posterior = assess_crowd(crowd, people.fitted).posterior
+    posterior = assess_votes(crowd, people.fitted).posterior
     confusion = people.confusion_of(np.arange(crowd.n_workers))
     found = plan_votes(crowd, 40, target=1.0, model=people.fitted)
     voted = as_pairs(crowd.to_frame())
@@ -183,7 +183,7 @@ def test_tasks_without_votes_are_asked_about() -> None:
     crowd = Crowd.from_frame(known.to_frame(), tasks=[*known.tasks, "new", "newer"], classes=known.classes)
     found = plan_votes(crowd, 8, per_task=4)
     assert {"new", "newer"} <= set(found.requests["task"])
-    posterior = assess_crowd(crowd).posterior
+    posterior = assess_votes(crowd).posterior
     assert posterior[-1] == pytest.approx(posterior[-2])
     assert not find_finished_tasks(crowd, 0.3)[["new", "newer"]].any()
 

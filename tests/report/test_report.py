@@ -28,7 +28,7 @@ def test_report_on_labelme_equals_a_recount(dataset: Any, page_of: Any) -> None:
     page = page_of(report.build(data.crowd, truth=data.truth, compare=False).html)
     votes, observed = data.crowd.to_frame(), page.tiles
     assert (observed["votes"], observed["tasks"]) == (f"{len(votes):,}", f"{votes['task'].nunique():,}")
-    labels = wc.DawidSkene().fit(data.crowd).labels_
+    labels = wc.ModelAverage().fit(data.crowd).labels_
     on_gold = data.truth[data.truth.index.isin(labels.index)]
     assert f"{(labels[on_gold.index] == on_gold).sum()} labels are right" in page.section_text("summary")
     counts = votes["worker"].value_counts()

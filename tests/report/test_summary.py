@@ -25,7 +25,7 @@ def test_summary_equals_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Seri
     assert observed["workers"] == str(votes["worker"].nunique())
     assert observed["classes"] == str(votes["label"].nunique())
     assert observed["workers more"] == f"{len(flagged)} flagged"
-    labels = wc.DawidSkene().fit(simulated.crowd).labels_
+    labels = wc.ModelAverage().fit(simulated.crowd).labels_
     right = (labels[truth.index] == truth).mean()
     assert observed["accuracy"] == format_percent(right)
     text = page.section_text("summary")

@@ -10,6 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
+from wisecrowd.evaluate.intervals import share_interval
 from wisecrowd.report import workers as _workers
 from wisecrowd.utils.text import format_percent
 
@@ -31,16 +32,17 @@ def test_workers_equal_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Serie
         assert float(row["Agreement"].value) == pytest.approx(agreement[who])
         assert row["Agreement"].text == format_percent(agreement[who])
         gold_votes = right[on_gold["worker"] == who]
-        assert (
-            row["Accuracy on gold"].text
-            == f"{format_percent(gold_votes.mean())} {gold_votes.sum()} of {len(gold_votes)}"
+        low, high = map(float, share_interval(gold_votes.sum(), len(gold_votes)))
+        assert row["Accuracy on gold"].text == (
+            f"{format_percent(gold_votes.mean())} {format_percent(low)} to {format_percent(high)}; "
+            f"{gold_votes.sum()} of {len(gold_votes)}"
         )
         top = mine["label"].value_counts()
         assert row["Most frequent label"].text.split()[0] in top[top == top.max()].index
         assert row["Most frequent label"].text.endswith(format_percent(top.max() / len(mine)))
         expected = table.loc[who]
         assert row["Accuracy"].text == (f"{expected['accuracy']:.2f} {expected['low']:.2f}–{expected['high']:.2f}")
-        assert row["Spammer score"].text == f"{expected['spammer_score']:.2f}"
+        assert row["Reliability"].text == f"{expected['reliability']:.2f}"
         for flag in filter(None, expected["flags"].split(", ")):
             assert flag in row["Flags and reasons"].text
         assert expected["why"] in row["Flags and reasons"].text

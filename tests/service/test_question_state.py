@@ -25,6 +25,10 @@ from wisecrowd.service.question_state import (
 )
 from wisecrowd.service.refits import Calibration, Refit
 
+#: Ratings of a worker without flags.
+RATING = {
+    "n_votes": 2, "accuracy": 0.8, "low": 0.5, "high": 0.9, "p_spammer": 0.0, "p_adversary": 0.0, "flags": "", "why": "",
+}  # fmt: skip
 NO_OUTCOMES = pd.DataFrame({"score": [], "label": [], "right": []})
 ROWS = [("t0", "ann", "x"), ("t0", "bob", "x"), ("t1", "ann", "y"), ("t1", "bob", "x"), ("t2", "ann", "y")]
 
@@ -208,8 +212,8 @@ class TestAnswers:
         ann, bob = state.describe_workers()
         assert (ann["worker"], ann["n_votes"]) == ("ann", 3)
         assert bob["p_spammer"] is None
-        assert state.most_active_workers(1) == [0]
-        assert state.count_flagged_workers() == 0
+        assert state.list_workers(1) == [0]
+        assert state.flagged_workers() == {}
 
 
 class TestSuggestions:
@@ -237,12 +241,14 @@ class TestSuggestions:
 
     def test_spammers_are_not_asked(self) -> None:
         state = make()
-        kinds = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-        state.finish_calibration(Calibration(outcomes=NO_OUTCOMES, worker_kinds=kinds, n_votes=5))
+        ratings = pd.DataFrame([RATING, RATING | {"p_spammer": 1.0, "flags": "spammer", "why": "2 votes"}])
+        state.finish_calibration(Calibration(outcomes=NO_OUTCOMES, workers=ratings, n_votes=5))
         tasks, reason = state.suggest_tasks(state.worker_code("bob"), 5)
         assert tasks == []
         assert "independent of the truth" in reason
-        assert state.count_flagged_workers() == 1
+        assert state.flagged_workers() == {"bob": "spammer"}
+        assert state.describe()["flagged_workers"] == {"bob": "spammer"}
+        assert state.list_workers(1) == [1]
         assert state.describe_workers([1])[0]["p_spammer"] == 1
 
     def test_of_many_tasks_the_least_certain_are_candidates(self, monkeypatch: pytest.MonkeyPatch, now: Any) -> None:
@@ -256,7 +262,7 @@ class TestSuggestions:
 
 def test_nothing_is_lost_if_a_calibration_fails() -> None:
     state = make()
-    calibration = Calibration(outcomes=NO_OUTCOMES, worker_kinds=np.ones((2, 3)) / 3, n_votes=5)
+    calibration = Calibration(outcomes=NO_OUTCOMES, workers=pd.DataFrame([RATING] * 2), n_votes=5)
     state.finish_calibration(calibration)
     state.finish_calibration(None)
     assert state.calibration is calibration

@@ -33,7 +33,7 @@ def test_data_are_escaped() -> None:
         (wc.DawidSkene().fit(CROWD), "posterior"),
         (wc.compare_methods(CROWD, ["majority-vote", "one-coin"]), "log_likelihood"),
         (wc.plan_votes(CROWD, 5), "expected_confidence"),
-        (wc.diagnose_crowd(CROWD), "spammer_score"),
+        (wc.diagnose_crowd(CROWD), "reliability"),
     ],
     ids=lambda value: type(value).__name__,
 )

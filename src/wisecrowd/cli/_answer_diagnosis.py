@@ -54,6 +54,7 @@ def diagnose_answers(
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks
+    from wisecrowd.diagnose.assessment import sort_flagged_first
 
     path = Path(answers.source.name)
     if output is not None:
@@ -81,6 +82,8 @@ def diagnose_answers(
             "votes": str(path),
             **describe_environment(crowd),
         }
+        if WORKERS in tables:
+            tables[WORKERS] = sort_flagged_first(tables[WORKERS])
         files = {} if output is None else {name: rounded(part) for name, part in tables.items()}
         written = fitting.write_run(output, files, run, Guard(on=spreadsheet), inputs=[path], what="tables")
     begin = [("Read", f"{path}: {answers.description}"), ("Votes", describe_crowd(crowd))]
@@ -110,12 +113,15 @@ def _describe_comparisons(result: ComparisonDiagnosis) -> list[tuple[str, str]]:
 
 
 def _describe_label_sets(result: LabelSetDiagnosis) -> list[tuple[str, str]]:
+    from wisecrowd.utils.levels import format_level
+
     figures = result.overview
     masi = figures["alpha_masi"]
     agreed = "undefined: no task has votes of two workers, or all sets are equal"
     if masi is not None:
         agreed = (
-            f"Krippendorff's alpha by MASI {masi:.2f} ({figures['alpha_masi_low']:.2f} to {figures['alpha_masi_high']:.2f}), by "
+            f"Krippendorff's alpha by MASI {masi:.2f} ({format_level()} {figures['alpha_masi_low']:.2f} to "
+            f"{figures['alpha_masi_high']:.2f}), by "
             f"Jaccard {figures['alpha_jaccard']:.2f}, of whole sets {figures['alpha_whole_sets']:.2f}"
         )
     return [
@@ -153,7 +159,7 @@ def _with_text_sets(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _show_workers(workers: pd.DataFrame) -> None:
-    flagged = workers[workers["flags"] != ""].sort_values("n_votes", ascending=False)
+    flagged = workers[workers["flags"] != ""]
     if flagged.empty:
         return
     heading("Flagged workers")

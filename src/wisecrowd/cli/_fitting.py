@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.diagnose.assessment import CrowdAssessment
     from wisecrowd.evaluate.confidence import LabelConfidence
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
@@ -49,6 +50,9 @@ KNOWN = (
     CALIBRATION,
     MODEL,
 )
+
+#: Largest number of votes for which commands other than diagnose and report rate workers; it takes longer than a fit.
+MAX_ASSESSED_VOTES = 200_000
 
 Parameter = Annotated[
     list[str] | None,
@@ -200,8 +204,8 @@ def summarise_fit(
     return summary
 
 
-def assess_labels(fitted: Method, crowd: Crowd, gold: pd.Series | None, X: Any = None) -> LabelConfidence | None:
-    """Return the confidence of labels and their expected accuracy; None for numbers.
+def assess_fit(fitted: Method, crowd: Crowd, gold: pd.Series | None, X: Any = None) -> CrowdAssessment | None:
+    """Return the assessment of a fit, with the figures that all commands share.
 
     Parameters
     ----------
@@ -212,15 +216,52 @@ def assess_labels(fitted: Method, crowd: Crowd, gold: pd.Series | None, X: Any =
     gold : Series or None
         Truth that the method was fitted with.
     X : DataFrame or array, optional
-        Features of an aggregator.
+        Features that the method was fitted with.
 
     Returns
     -------
-    LabelConfidence or None
+    CrowdAssessment or None
+        Assessment; None for numbers.
     """
-    from wisecrowd.evaluate.confidence import estimate_confidence
+    from wisecrowd.diagnose.assessment import CrowdAssessment
 
-    return None if crowd.is_numeric else estimate_confidence(fitted, crowd, truth=gold, X=X)
+    return None if crowd.is_numeric else CrowdAssessment(crowd, fitted, gold, X=X)
+
+
+def summarise_assessment(assessment: CrowdAssessment | None) -> dict[str, Any]:
+    """Return the figures that all commands share, for JSON.
+
+    Parameters
+    ----------
+    assessment : CrowdAssessment or None
+        Assessment of the crowd; None for numbers.
+
+    Returns
+    -------
+    dict
+        Figures under "figures", and a phrase about flagged workers under "flagged".
+    """
+    if assessment is None:
+        return {}
+    if assessment.crowd.n_votes > MAX_ASSESSED_VOTES:
+        figures = assessment.to_dict(with_workers=False)
+        return {
+            "figures": figures,
+            "flagged": f"not checked for more than {MAX_ASSESSED_VOTES:,} votes; see wisecrowd diagnose",
+        }
+    return {"figures": assessment.to_dict(), "flagged": assessment.describe_flags()}
+
+
+def warn_assessment(assessment: CrowdAssessment | None) -> None:
+    """Print the reasons not to trust the labels, before everything else.
+
+    Parameters
+    ----------
+    assessment : CrowdAssessment or None
+        Assessment of the crowd.
+    """
+    for warning in () if assessment is None else assessment.warnings:
+        warn(warning)
 
 
 def path_text(path: Path | None) -> str | None:
@@ -263,10 +304,14 @@ def _score(
 
 def _figures(truth: pd.Series, fitted: Method, estimate: LabelConfidence | None) -> dict[str, Any]:
     """Return accuracy and related figures, and counts of tasks whose true class nobody voted for."""
+    from wisecrowd.evaluate.intervals import share_interval
     from wisecrowd.evaluate.metrics import summary
     from wisecrowd.evaluate.truth_alignment import align_prediction
 
     figures: dict[str, Any] = summary(truth, fitted)
+    if "accuracy" in figures:
+        low, high = share_interval(figures["accuracy"] * figures["n_tasks"], figures["n_tasks"])
+        figures |= {"accuracy_low": round(float(low), 6), "accuracy_high": round(float(high), 6)}
     if estimate is not None:
         figures["calibration_error"] = estimate.calibration_error(truth)
         both = align_prediction(truth, fitted)
@@ -397,7 +442,9 @@ def print_run(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: boo
         show_facts(facts)
 
 
-def make_tables(fitted: Method, estimate: LabelConfidence | None, *, proba: bool) -> dict[str, pd.DataFrame]:
+def make_tables(
+    fitted: Method, estimate: LabelConfidence | None, *, proba: bool, assessment: CrowdAssessment | None = None
+) -> dict[str, pd.DataFrame]:
     """Return the tables of tasks and workers by file name.
 
     Parameters
@@ -408,6 +455,8 @@ def make_tables(fitted: Method, estimate: LabelConfidence | None, *, proba: bool
         Confidence of the labels; None for numbers.
     proba : bool
         Whether to add the posterior.
+    assessment : CrowdAssessment, optional
+        Assessment whose flags are added to the table of workers.
 
     Returns
     -------
@@ -418,12 +467,34 @@ def make_tables(fitted: Method, estimate: LabelConfidence | None, *, proba: bool
 
     tables = {LABELS: labels_table(fitted, estimate)}
     if fitted.worker_index_ is not None:
-        tables[WORKERS] = with_integer_counts(fitted.workers_)
+        tables[WORKERS] = with_integer_counts(with_flags(fitted.workers_, assessment))
     if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # numeric methods have all of it in labels.csv
         tables[TASKS] = with_integer_counts(fitted.tasks_)
     if proba:
         tables[POSTERIOR] = rounded(fitted.proba_)
     return tables
+
+
+def with_flags(workers: pd.DataFrame, assessment: CrowdAssessment | None) -> pd.DataFrame:
+    """Return a table of workers with the columns flags and why, flagged workers first.
+
+    Parameters
+    ----------
+    workers : DataFrame
+        Table of workers.
+    assessment : CrowdAssessment or None
+        Assessment of the crowd; without one, the table is returned unchanged.
+
+    Returns
+    -------
+    DataFrame
+    """
+    from wisecrowd.diagnose.assessment import sort_flagged_first
+
+    if assessment is None or assessment.crowd.n_votes > MAX_ASSESSED_VOTES:
+        return workers
+    rated = assessment.worker_table.reindex(workers.index)
+    return sort_flagged_first(workers.assign(flags=rated["flags"].fillna(""), why=rated["why"].fillna("")))
 
 
 def with_integer_counts(table: pd.DataFrame) -> pd.DataFrame:

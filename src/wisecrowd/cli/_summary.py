@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.method import Method
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.diagnose.assessment import CrowdAssessment
     from wisecrowd.evaluate.accuracy import AccuracyEstimate
     from wisecrowd.evaluate.confidence import LabelConfidence
 
@@ -56,6 +57,25 @@ def summarise(fitted: Method, crowd: Crowd, estimate: LabelConfidence | None) ->
         if "severity" in workers or "offset" in workers:
             summary["raters"] = rank_raters(workers)
     return summary
+
+
+def assessment_lines(assessment: CrowdAssessment) -> list[tuple[str, str]]:
+    """Return the lines that every command shows: expected accuracy, confidence and flagged workers.
+
+    Parameters
+    ----------
+    assessment : CrowdAssessment
+        Assessment of the crowd.
+
+    Returns
+    -------
+    list of (str, str)
+    """
+    return [
+        ("Accuracy", describe_accuracy(assessment.accuracy.to_dict())),
+        ("Certainty", f"mean confidence {assessment.mean_confidence:.3f}"),
+        ("Flagged", assessment.describe_flags()),
+    ]
 
 
 def describe_order(crowd: Crowd) -> list[tuple[str, str]]:
@@ -218,6 +238,7 @@ def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if summary["without_votes"]:
         labelled = "labelled from features" if "features" in summary else "without a label"
         facts.append(("Unlabelled", f"{count_noun(summary['without_votes'], 'task')} without a vote, {labelled}"))
+    facts += _flag_lines(summary)
     facts += _worker_lines(summary.get("workers", {}))
     if summary.get("raters", {}).get("strictest"):
         parts = (
@@ -276,6 +297,11 @@ def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _flag_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return a line about flagged workers, if they were assessed."""
+    return [("Flagged", summary["flagged"])] if "flagged" in summary else []
+
+
 def _worker_lines(ranking: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
         (title, ", ".join(map(_worker, ranking[key])))
@@ -294,10 +320,21 @@ def _worker(row: dict[str, Any]) -> str:
     return f"{shorten_id(row['worker'])} {worth} ({n:,.6g} {'vote' if n == 1 else 'votes'})"
 
 
+def _score_interval(score: dict[str, Any]) -> str:
+    """Return the interval of an accuracy on tasks with known truth."""
+    from wisecrowd.utils.levels import format_level
+
+    if "accuracy_low" not in score:
+        return ""
+    return f", {format_level()} {score['accuracy_low']:.1%} to {score['accuracy_high']:.1%}"
+
+
 def describe_score(score: dict[str, Any]) -> str:
     """Return the score of labels as one line."""
     if "accuracy" in score:
-        figures = f"accuracy {score['accuracy']:.1%} (ties split), log loss {score['log_loss']:.3f}, "
+        figures = (
+            f"accuracy {score['accuracy']:.1%}{_score_interval(score)} (ties split), log loss {score['log_loss']:.3f}, "
+        )
         figures += f"calibration error {score['calibration_error']:.3f}"
     else:
         figures = f"mean absolute error {score['mae']:.4g}, root mean square error {score['rmse']:.4g}"

@@ -175,10 +175,14 @@ def aggregate(
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold_truth)
-        estimate = fitting.assess_labels(fitted, crowd, gold_truth, X)
+        assessment = fitting.assess_fit(fitted, crowd, gold_truth, X)
+        estimate = None if assessment is None else assessment.labels
+        shared = fitting.summarise_assessment(assessment)
+    fitting.warn_assessment(assessment)
     summary = fitting.summarise_fit(
         fitted, crowd, gold_truth, score_truth, score, estimate
     ) | members_file.summarise_judges(fitted)
+    summary |= shared
     if feature_table is not None:
         summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     command = {
@@ -190,7 +194,7 @@ def aggregate(
         "score": fitting.path_text(score),
     }
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
-    tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba)
+    tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba, assessment=assessment)
     if output is not None:
         tables |= members_file.make_judge_tables(
             fitted, member_info, gold_truth if score_truth is None else score_truth

@@ -199,7 +199,9 @@ def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 
 
 def _show(comparison: Comparison, noun: str = "tasks") -> None:
-    columns = ["method", "log P(vote)", "behind", "interval", "seconds"]
+    from wisecrowd.utils.levels import format_level
+
+    columns = ["method", "log P(vote)", "behind", format_level(), "seconds"]
     score_truth = "accuracy" in comparison.table
     rows = []
     for name, row in comparison.table.iterrows():

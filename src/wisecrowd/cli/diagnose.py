@@ -106,6 +106,7 @@ def diagnose(
     with show_progress(quiet=quiet):
         result = diagnose_crowd(crowd, X, model=members_file.choose_model(method, crowd, member_info))
         run: dict[str, Any] = {
+            "figures": result.assessment.to_dict(),
             "crowd": result.overview,
             "groups": list(result.groups.descriptions),
             "votes": str(votes),
@@ -116,10 +117,11 @@ def diagnose(
         run |= describe_environment(crowd)
         tables = {} if output is None else _tables(result)
         written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
+    fitting.warn_assessment(result.assessment)
     facts = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), *_facts(result), ("Wrote", written)]
     fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
-        _show_workers(result.workers)
+        _show_workers(result)
         _show_raters(result)
         _show_groups(result)
         _show_tasks(result)
@@ -127,43 +129,52 @@ def diagnose(
 
 def _tables(result: Diagnosis) -> dict[str, pd.DataFrame]:
     from wisecrowd.cli._outputs import rounded
+    from wisecrowd.diagnose.assessment import sort_flagged_first
 
     tables = {
-        WORKERS: result.workers.assign(group=result.groups.memberships["group"] + 1),
+        WORKERS: sort_flagged_first(result.workers.assign(group=result.groups.memberships["group"] + 1)),
         TASKS: result.tasks,
         CONFUSION: result.confusion,
         COPIES: result.worker_diagnosis.copying.suspects,
     }
     if result.raters is not None:
-        tables[RATERS] = result.raters.workers
+        tables[RATERS] = sort_flagged_first(result.raters.workers)
     return {name: rounded(table) for name, table in tables.items()}
 
 
 def _facts(result: Diagnosis) -> list[tuple[str, str]]:
+    from wisecrowd.cli._summary import assessment_lines
+    from wisecrowd.utils.levels import format_level
+
     figures = result.overview
     alpha = figures["krippendorff_alpha"]
     agreed = (
         "undefined: no task has votes of two workers, or all votes are equal"
         if alpha is None
-        else f"Krippendorff's alpha {alpha:.2f} ({figures['krippendorff_alpha_low']:.2f} to "
+        else f"Krippendorff's alpha {alpha:.2f} ({format_level(result.level)}: {figures['krippendorff_alpha_low']:.2f} to "
         f"{figures['krippendorff_alpha_high']:.2f}), Gwet's AC1 {figures['gwet_ac1']:.2f}"
     )
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
-    flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_votes"]
-    workers = f"{flagged:,} of {figures['workers']:,} flagged; {few:,} with fewer than 10 votes"
-    accuracy = f"expected {result.task_diagnosis.estimate.accuracy}"
-    facts = [("Agreement", agreed), ("Accuracy", accuracy), ("Workers", workers), ("Tasks", kinds)]
+    few = figures["workers_with_fewer_than_10_votes"]
+    facts = [
+        *assessment_lines(result.assessment),
+        ("Agreement", agreed),
+        ("Workers", f"{figures['workers']:,}; {few:,} with fewer than 10 votes"),
+        ("Tasks", kinds),
+    ]
     if result.raters is not None:
-        facts[1:1] = [("Ratings", _describe_ratings(figures))]
+        facts.insert(-2, ("Ratings", _describe_ratings(figures, result.level)))
     return facts
 
 
-def _describe_ratings(figures: dict[str, Any]) -> str:
+def _describe_ratings(figures: dict[str, Any], level: float) -> str:
     """Return agreement on ordered classes, and how reliably raters differ."""
+    from wisecrowd.utils.levels import format_level
+
     parts = []
     if figures["ordinal_alpha"] is not None:
         low, high = figures["ordinal_alpha_low"], figures["ordinal_alpha_high"]
-        parts.append(f"ordinal alpha {figures['ordinal_alpha']:.2f} ({low:.2f} to {high:.2f})")
+        parts.append(f"ordinal alpha {figures['ordinal_alpha']:.2f} ({format_level(level)}: {low:.2f} to {high:.2f})")
     if figures["icc"] is not None:
         parts.append(f"ICC(1) {figures['icc']:.2f}")
     parts.append(f"differences in severity are {figures['rater_reliability']:.0%} reliable")
@@ -171,8 +182,8 @@ def _describe_ratings(figures: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show_workers(workers: pd.DataFrame) -> None:
-    flagged = workers[workers["flags"] != ""].sort_values("n_votes", ascending=False)
+def _show_workers(result: Diagnosis) -> None:
+    flagged = result.workers.loc[result.assessment.flags.index]
     if flagged.empty:
         return
     heading("Flagged workers")

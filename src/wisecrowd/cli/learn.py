@@ -112,10 +112,13 @@ def learn(
     if not is_main_process():  # with torchrun, only the first process prints and writes
         return
     predicted = None if new is None else _predicted(fitted, new, predict)
-    estimate = fitting.assess_labels(fitted, crowd, gold_truth)
+    assessment = fitting.assess_fit(fitted, crowd, gold_truth)
+    estimate = None if assessment is None else assessment.labels
+    fitting.warn_assessment(assessment)
     summary = fitting.summarise_fit(
         fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), score, estimate
     )
+    summary |= fitting.summarise_assessment(assessment)
     summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     if predicted is not None:
         summary["predicted"] = _figures(predicted, score_truth)
@@ -128,7 +131,7 @@ def learn(
         "score": fitting.path_text(score),
     }
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
-    tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba)
+    tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba, assessment=assessment)
     if predicted is not None:
         tables[fitting.PREDICTIONS] = _table(predicted)
     written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), model=fitted, inputs=inputs)

@@ -86,7 +86,7 @@ def plan(
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.cli._summary import assessment_lines, describe_crowd
     from wisecrowd.plan.acquisition import plan_votes
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
@@ -104,8 +104,10 @@ def plan(
             crowd, budget, model=members_file.choose_model(method, crowd, member_info), target=target,
             per_task=per_task, per_worker=per_worker, cost=price, costs=prices, random_state=seed,
         )  # fmt: skip
+        figures = vote_plan.assessment.to_dict()
     by_kind = _by_kind(vote_plan, member_info)
     run: dict[str, Any] = {
+        "figures": figures,
         "sentence": vote_plan.summary,
         "requests": len(vote_plan.requests),
         "finished": len(vote_plan.finished_tasks),
@@ -123,8 +125,14 @@ def plan(
         FINISHED: rounded(vote_plan.finished_tasks),
     }
     written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="requests")
-    begin = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), ("Wrote", written)]
-    fitting.print_run(run, begin, as_json=as_json, quiet=quiet)
+    fitting.warn_assessment(vote_plan.assessment)
+    facts = [
+        ("Read", str(votes)),
+        ("Votes", describe_crowd(crowd)),
+        *assessment_lines(vote_plan.assessment),
+        ("Wrote", written),
+    ]
+    fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         _show(vote_plan, has_price=price != 1 or prices is not None)
         if by_kind and len(vote_plan.requests):

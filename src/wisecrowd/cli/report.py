@@ -12,7 +12,7 @@ from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
-from wisecrowd.cli._console import show_progress
+from wisecrowd.cli._console import show_progress, warn
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
 
@@ -143,6 +143,8 @@ def report(
             model=members_file.choose_model(method, crowd, member_info), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
         page.save(output)
+    for warning in page.warnings:
+        warn(warning)
     if not quiet:
         _print_size(str(votes), describe_crowd(crowd), output, page)
 

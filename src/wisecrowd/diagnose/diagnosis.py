@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
+from wisecrowd.diagnose.assessment import CrowdAssessment, sort_flagged_first
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
 from wisecrowd.diagnose.intraclass import intraclass_correlation
 from wisecrowd.diagnose.preparation import resolve_model
@@ -22,27 +24,22 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.inputs import require_categorical_crowd
+from wisecrowd.utils.levels import LEVEL
 from wisecrowd.utils.notebook import render_html
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Diagnosis of a crowd, its workers and its tasks by one model.
+    """Diagnosis of a crowd, its workers and its tasks.
 
     All results are computed when they are first accessed.
 
     Parameters
     ----------
-    crowd : Crowd
-        Votes.
-    model : ConfusionEM
-        Model fitted to ``crowd``.
-    level : float, default=0.9
-        Probability of the credible intervals of worker accuracies.
+    assessment : CrowdAssessment
+        Labels, confidence, worker flags and warnings, which all views share.
     X : DataFrame or ndarray, default=None
         Features of the tasks.
-    checked : Series, mapping or table, default=None
-        Known truth of some tasks that the model was not fitted with; it recalibrates the confidence.
 
     Examples
     --------
@@ -52,23 +49,36 @@ class Diagnosis:
     (10, 200, (4, 4))
     """
 
-    crowd: Crowd
-    model: ConfusionEM
-    level: float = 0.9
+    assessment: CrowdAssessment
     X: FeaturesLike | None = None
-    checked: TruthLike | None = None
+
+    @property
+    def crowd(self) -> Crowd:
+        """Votes."""
+        return self.assessment.crowd
+
+    @property
+    def model(self) -> ConfusionEM:
+        """Model that infers the labels."""
+        assert isinstance(self.assessment.model, ConfusionEM)
+        return self.assessment.model
+
+    @property
+    def level(self) -> float:
+        """Probability of intervals."""
+        return self.assessment.level
 
     def _repr_html_(self) -> str:
-        flagged_first = self.workers.sort_values("flags", key=lambda flags: flags == "", kind="stable")
-        return render_html(repr(self), flagged_first)
+        return render_html(repr(self), sort_flagged_first(self.workers))
 
     def __repr__(self) -> str:
         figures = self.overview
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
-        flagged = self.workers["flags"][self.workers["flags"] != ""]
+        flagged = self.assessment.flags
         alpha = figures["krippendorff_alpha"]
+        warnings = "".join(f"  warning: {warning}\n" for warning in self.assessment.warnings)
         return (
-            f"Diagnosis of {self.crowd!r}\n"
+            f"Diagnosis of {self.crowd!r}\n{warnings}"
             f"  agreement: {'undefined' if alpha is None else f'alpha {alpha:.2f}'}; tasks: {kinds}\n"
             f"  flagged workers: {', '.join(f'{name!r} ({flags})' for name, flags in flagged.head(8).items()) or 'none'}"
             f"{f' and {len(flagged) - 8:,} more' if len(flagged) > 8 else ''}\n"
@@ -78,17 +88,17 @@ class Diagnosis:
     @cached_property
     def worker_diagnosis(self) -> WorkerDiagnosis:
         """Diagnosis of the workers, with confusion matrices and copying pairs."""
-        return WorkerDiagnosis(self.crowd, self.model, self.level)
+        return self.assessment.workers
 
     @cached_property
     def task_diagnosis(self) -> TaskDiagnosis:
         """Diagnosis of the tasks."""
-        return TaskDiagnosis(self.crowd, self.model, self.X, self.checked)
+        return TaskDiagnosis(self.crowd, self.model, self.X, self.assessment.labels)
 
     @cached_property
     def workers(self) -> pd.DataFrame:
         """Table of `WorkerDiagnosis`, one row per worker."""
-        return self.worker_diagnosis.table
+        return self.assessment.worker_table
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
@@ -134,8 +144,7 @@ class Diagnosis:
     def overview(self) -> dict[str, Any]:
         """Main figures about the crowd, ready for JSON."""
         crowd = self.crowd
-        alpha = krippendorff_alpha(crowd, interval=0.95)
-        accuracy = self.task_diagnosis.estimate.accuracy
+        alpha, accuracy = self.assessment.agreement, self.assessment.accuracy
         per_worker = crowd.votes_per_worker[crowd.votes_per_worker > 0]
         figures: dict[str, Any] = {
             "tasks": crowd.n_tasks,
@@ -153,10 +162,11 @@ class Diagnosis:
             "expected_accuracy_low": accuracy.low,
             "expected_accuracy_high": accuracy.high,
             "tasks_by_kind": {kind: int((self.task_diagnosis.kind == kind).sum()) for kind in TASK_KINDS},
-            "flagged_workers": int((self.workers["flags"] != "").sum()),
+            "flagged_workers": len(self.assessment.flags),
+            "interval_level": self.level,
         }
         if self.raters is not None:
-            ordinal = krippendorff_alpha(crowd, "ordinal", interval=0.95)
+            ordinal = krippendorff_alpha(crowd, "ordinal", interval=self.level)
             figures |= {
                 "ordinal_alpha": ordinal.value,
                 "ordinal_alpha_low": ordinal.low,
@@ -187,7 +197,8 @@ def diagnose_crowd(
     X: FeaturesLike | None = None,
     *,
     model: ConfusionEM | str | None = None,
-    level: float = 0.9,
+    level: float = LEVEL,
+    gold: TruthLike | None = None,
     checked: TruthLike | None = None,
 ) -> Diagnosis:
     """Diagnose the workers and tasks of a crowd.
@@ -199,9 +210,12 @@ def diagnose_crowd(
     X : DataFrame or ndarray, default=None
         Features of the tasks. With features, labels and votes that contradict them are found as well (``aum`` and ``waum``).
     model : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or the name of one. Defaults to Dawid–Skene.
+        Fitted method with confusion matrices, or the name of one, for labels and workers. By default labels are those of the
+        default method, and workers are rated by Dawid–Skene.
     level : float, default=0.9
-        Probability of the credible intervals of worker accuracies.
+        Probability of intervals.
+    gold : Series, mapping or table, default=None
+        Known truth of some tasks that the model is fitted with. A fitted ``model`` must have been fitted with it.
     checked : Series, mapping or table, default=None
         Known truth of some tasks that the model was not fitted with; it recalibrates the confidence and narrows the interval of
         the expected accuracy.
@@ -218,4 +232,5 @@ def diagnose_crowd(
     ['w9']
     """
     votes = require_categorical_crowd(crowd, "diagnosing a crowd")
-    return Diagnosis(votes, resolve_model(votes, model), level, X, checked)
+    fitted = resolve_model(votes, DEFAULT_METHOD if model is None else model, gold)
+    return Diagnosis(CrowdAssessment(votes, fitted, gold, checked, level=level), X)

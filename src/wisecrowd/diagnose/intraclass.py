@@ -13,6 +13,7 @@ from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.utils.levels import LEVEL
 
 Array = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ class _MeanSquares(NamedTuple):
     error: float
 
 
-def intraclass_correlation(crowd: CrowdLike, *, level: float = 0.95) -> pd.DataFrame:
+def intraclass_correlation(crowd: CrowdLike, *, level: float = LEVEL) -> pd.DataFrame:
     """Compute intraclass correlations of ratings with confidence intervals.
 
     =========  ==========================================================================================
@@ -46,7 +47,7 @@ def intraclass_correlation(crowd: CrowdLike, *, level: float = 0.95) -> pd.DataF
     ----------
     crowd : Crowd or DataFrame
         Numeric votes, or votes on ordered classes. Classes that are numbers have their value, others their position.
-    level : float, default=0.95
+    level : float, default=0.9
         Confidence level of the intervals.
 
     Returns

@@ -18,6 +18,7 @@ from wisecrowd.diagnose.agreement import AgreementCoefficient
 from wisecrowd.diagnose.label_set_agreement import label_alphas, label_set_alpha, worker_set_agreement
 from wisecrowd.errors import UsageError
 from wisecrowd.io.validation.label_set_checks import find_constant_workers
+from wisecrowd.utils.levels import LEVEL
 from wisecrowd.utils.notebook import render_html
 
 #: Votes from which a worker is flagged for the rates of hits and false alarms.
@@ -120,8 +121,8 @@ class LabelSetDiagnosis:
 
     @cached_property
     def agreement(self) -> AgreementCoefficient:
-        """Krippendorff's alpha with the distance MASI and a 95 % interval."""
-        return label_set_alpha(self.crowd, "masi", interval=0.95, repeats=400)
+        """Krippendorff's alpha with the distance MASI and a bootstrap interval."""
+        return label_set_alpha(self.crowd, "masi", interval=LEVEL, repeats=400)
 
     @cached_property
     def overview(self) -> dict[str, Any]:

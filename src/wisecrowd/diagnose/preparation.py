@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import TruthLike
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.inputs import require_categorical_crowd
@@ -24,7 +25,7 @@ SINGLE_LABEL_SHARE = 0.9
 WORKER_MODEL = "dawid-skene"
 
 
-def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
+def resolve_model(votes: Crowd, model: Any = None, gold: TruthLike | None = None) -> ConfusionEM:
     """Return a fitted method with confusion matrices.
 
     Parameters
@@ -33,6 +34,8 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
         Votes to fit if the model is not fitted yet.
     model : ConfusionEM or str, default=None
         Fitted method, or the name of one. Defaults to Dawid–Skene.
+    gold : Series, mapping or table, default=None
+        Known truth of some tasks, for a model that is not fitted yet.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
             )
         if votes.n_votes == 0:
             raise InputError("the crowd has no votes; give at least one")
-        model = method_class().fit(votes)
+        model = method_class().fit(votes, truth=gold)
     if not isinstance(model, ConfusionEM):
         raise UsageError(
             f"model must be a fitted method with confusion matrices, such as DawidSkene, or its name; got {type(model).__name__}"

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.pairs import Pairs
-from wisecrowd.data.types import FeaturesLike, TruthLike
+from wisecrowd.data.types import FeaturesLike
 from wisecrowd.diagnose.margins import aum, waum
 from wisecrowd.diagnose.preparation import WORKER_MODEL, ModelledCrowd, count_agreeing_votes, get_worker_groups
 from wisecrowd.em.confusion import ConfusionEM
@@ -64,8 +64,8 @@ class TaskDiagnosis(ModelledCrowd):
         Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
     X : DataFrame or ndarray, default=None
         Features of the tasks.
-    checked : Series, mapping or table, default=None
-        Known truth of some tasks that the method was not fitted with; it recalibrates the confidence.
+    labels : LabelConfidence, default=None
+        Labels of the method with their confidence. Defaults to those that votes alone support.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class TaskDiagnosis(ModelledCrowd):
     """
 
     X: FeaturesLike | None = None
-    checked: TruthLike | None = None
+    labels: LabelConfidence | None = None
 
     purpose: ClassVar[str] = "diagnosing tasks"
 
@@ -105,7 +105,7 @@ class TaskDiagnosis(ModelledCrowd):
     @cached_property
     def estimate(self) -> LabelConfidence:
         """Calibrated confidence of the labels, and their expected accuracy."""
-        return estimate_confidence(self.model, self.crowd, checked=self.checked)
+        return self.labels if self.labels is not None else estimate_confidence(self.model, self.crowd)
 
     @cached_property
     def entropy(self) -> NDArray[np.float64]:

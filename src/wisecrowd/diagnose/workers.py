@@ -24,6 +24,7 @@ from wisecrowd.diagnose.preparation import (
 )
 from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.evaluate.intervals import accuracy_log_likelihood, worker_intervals
+from wisecrowd.utils.levels import LEVEL
 
 #: Smallest accuracy of a helpful worker, as a share of the way from chance to perfection.
 MIN_HELPFULNESS = 0.2
@@ -45,7 +46,7 @@ class WorkerDiagnosis(ModelledCrowd):
 
     - ``n_votes`` and ``accuracy`` with the credible interval ``low`` to ``high``;
     - ``agreement``, the share of other votes on the same tasks with the same label;
-    - ``spammer_score``, from 0 (labels unrelated to the truth) to 1 (labels determine the truth);
+    - ``reliability``, from 0 (labels unrelated to the truth, as of a spammer) to 1 (labels determine the truth);
     - ``information``, the mutual information of label and truth as a share of the entropy of the truth;
     - ``top_label`` and ``top_share``, the most frequent label and its share;
     - ``p_spammer`` and ``p_adversary``;
@@ -76,7 +77,7 @@ class WorkerDiagnosis(ModelledCrowd):
     ['spammer', 'adversary']
     """
 
-    level: float = 0.9
+    level: float = LEVEL
 
     purpose: ClassVar[str] = "diagnosing workers"
 
@@ -93,7 +94,7 @@ class WorkerDiagnosis(ModelledCrowd):
             **get_member_columns(self.model, self.worker_ids),
             **{name: intervals[name].to_numpy() for name in ("n_votes", "accuracy", "low", "high")},
             "agreement": self.agreement,
-            "spammer_score": self.spammer_score,
+            "reliability": self.reliability,
             "information": self.information,
             "top_label": None if self.crowd.classes is None else self.crowd.classes[top_label],
             "top_share": top_share,
@@ -121,8 +122,11 @@ class WorkerDiagnosis(ModelledCrowd):
             return self._sum_by_worker(n_same) / self._sum_by_worker(n_others)
 
     @cached_property
-    def spammer_score(self) -> NDArray[np.float64]:
-        """Spammer score S_r = Σ_{k<k'} |π_r[k] − π_r[k']|² / (K (K − 1)) of Raykar and Yu: 0 for equal rows."""
+    def reliability(self) -> NDArray[np.float64]:
+        """Distance from a spammer, S_r = Σ_{k<k'} |π_r[k] − π_r[k']|² / (K (K − 1)): 0 for equal rows, 1 for distinct ones.
+
+        Raykar and Yu call it the spammer score, although spammers have the lowest values.
+        """
         n_classes = self.crowd.n_classes
         if n_classes == 1:
             return np.zeros(self.crowd.n_workers)

@@ -20,13 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.em.label_support import LabelSupport
 from wisecrowd.errors import UsageError
+from wisecrowd.utils.levels import LEVEL, format_level
 
 Array = NDArray[np.float64]
 
 #: Coefficients of public crowds, written by ``benchmarks/fit_confidence.py``.
 PRIOR_FILE = "confidence_prior.json"
-#: Default probability of intervals.
-LEVEL = 0.9
 #: Grid of shifts. Crowds in which labels are right by chance only are within it.
 SHIFTS = np.linspace(-5.0, 5.0, 101)
 #: Grid of slopes.
@@ -143,8 +142,7 @@ class AccuracyEstimate:
     def __str__(self) -> str:
         low, accuracy, high = (100 * share for share in (self.low, self.accuracy, self.high))
         digits = 1 if self.high - self.low < 0.05 else 0  # whole points would hide a narrow interval
-        level = f"{100 * self.level:g} % interval"
-        return f"{accuracy:.{digits}f} % ({level}: {low:.{digits}f} to {high:.{digits}f} %)"
+        return f"{accuracy:.{digits}f} % ({format_level(self.level)}: {low:.{digits}f} to {high:.{digits}f} %)"
 
     @classmethod
     def from_dict(cls, figures: Mapping[str, Any]) -> AccuracyEstimate:

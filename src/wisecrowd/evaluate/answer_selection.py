@@ -17,7 +17,9 @@ from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.rows import assign_folds
 from wisecrowd.errors import UsageError, ignore_fit_warnings, preview
-from wisecrowd.evaluate.model_selection import LEVEL, Comparison, check_folds, predict_heldout_votes, rank_log_probs
+from wisecrowd.evaluate.model_selection import Comparison, check_folds, predict_heldout_votes
+from wisecrowd.evaluate.ranking import rank_log_probs
+from wisecrowd.utils.levels import format_level
 
 #: Candidates by answer type; the first of several tied methods is chosen.
 CANDIDATES = {
@@ -178,5 +180,5 @@ def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], votes: Co
     runner_up = table.iloc[1]
     return (
         f"Use {best}: it gives each of {heldout} {np.exp(runner_up['behind']):.2f} times the probability of the second-best "
-        f"method, {table.index[1]} ({LEVEL:.0%} interval {np.exp(runner_up['low']):.2f} to {np.exp(runner_up['high']):.2f})."
+        f"method, {table.index[1]} ({format_level()} {np.exp(runner_up['low']):.2f} to {np.exp(runner_up['high']):.2f})."
     )

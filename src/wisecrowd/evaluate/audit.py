@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from wisecrowd.base.method import Method
 from wisecrowd.data.types import CrowdLike, TruthLike
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.evaluate.accuracy import LEVEL, AccuracyEstimate, CrowdCalibration
+from wisecrowd.evaluate.accuracy import AccuracyEstimate, CrowdCalibration
 from wisecrowd.evaluate.confidence import LabelConfidence, estimate_confidence
+from wisecrowd.utils.levels import LEVEL
 
 Array = NDArray[np.float64]
 

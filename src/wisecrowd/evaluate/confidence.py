@@ -30,8 +30,9 @@ from wisecrowd.em.label_support import (
 )
 from wisecrowd.engines import Chunk
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
-from wisecrowd.evaluate.accuracy import LEVEL, AccuracyEstimate, ConfidencePrior, CrowdCalibration
+from wisecrowd.evaluate.accuracy import AccuracyEstimate, ConfidencePrior, CrowdCalibration
 from wisecrowd.utils.binning import assign_bins
+from wisecrowd.utils.levels import LEVEL
 
 Array = NDArray[np.float64]
 
@@ -439,7 +440,10 @@ def _infer_gold_outcomes(
         model, inferred = SupportModel.fit(crowd, fitted.posterior_, gold)
         return _judge_gold(model.second, crowd, inferred, gold, prior)
     folds = min(max(folds, 2), max(len(tasks), 1))
-    part = np.random.default_rng(random_state).permutation(len(tasks)) % folds
+    part = np.empty(len(tasks), dtype=np.intp)
+    # In the order of the ids as text, so that files, commands and the service draw the same parts.
+    order = np.argsort(crowd.tasks[tasks].astype(str).to_numpy(), kind="stable")
+    part[order] = np.random.default_rng(random_state).permutation(len(tasks)) % folds
     outcomes = []
     for number in range(folds):
         hidden = np.zeros(crowd.n_tasks, dtype=bool)

@@ -48,6 +48,8 @@ def fit_method(method: Method, crowd: Crowd, X: FeaturesLike | None) -> Method:
 def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     """Assign every vote to a fold, spreading the votes of a task over the folds.
 
+    The names of workers do not matter: votes of a task are ordered by all votes of their workers before they are shuffled.
+
     Parameters
     ----------
     crowd : Crowd
@@ -66,7 +68,22 @@ def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     >>> sorted(assign_vote_folds(Crowd.from_triples([("t1", worker, 0) for worker in "abc"]), 3, 0).tolist())
     [0, 1, 2]
     """
-    return _rows.assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(seed))
+    order = np.lexsort((_hash_workers(crowd)[crowd.worker_codes], crowd.task))
+    fold = np.empty(crowd.n_votes, dtype=np.intp)
+    fold[order] = _rows.assign_folds(crowd.task[order], crowd.n_tasks, folds, np.random.default_rng(seed))
+    return fold
+
+
+def _hash_workers(crowd: Crowd) -> NDArray[np.uint64]:
+    """Return a hash of the votes of each worker; workers with the same votes on the same tasks have the same hash."""
+    vote_hash = crowd.task.astype(np.uint64) * np.uint64(max(crowd.n_classes, 1)) + crowd.label.astype(np.uint64)
+    # Steps of the generator SplitMix64, which mix all bits.
+    vote_hash = (vote_hash + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        vote_hash = (vote_hash ^ (vote_hash >> np.uint64(shift))) * np.uint64(factor)
+    worker_hash = np.zeros(crowd.n_workers, dtype=np.uint64)
+    np.add.at(worker_hash, crowd.worker_codes, vote_hash)
+    return worker_hash
 
 
 def heldout_log_probs(

@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import NotConverged, UsageError
 from wisecrowd.evaluate.leave_one_out import leave_one_out_posterior
 from wisecrowd.utils.deduplication import MIN_ROWS_TO_MERGE, merge_equal_rows
+from wisecrowd.utils.levels import LEVEL
 
 _GRID = 101
 
 
 def worker_intervals(
-    fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9, peer_posterior: NDArray[np.float64] | None = None
+    fitted: ConfusionEM, crowd: Crowd, *, level: float = LEVEL, peer_posterior: NDArray[np.float64] | None = None
 ) -> pd.DataFrame:
     """Compute the accuracy of each worker with a credible interval.
 
@@ -120,7 +121,7 @@ def accuracy_log_likelihood(
 
 
 def prevalence_intervals(
-    fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9, n_groups: int = 20, random_state: int = 0
+    fitted: ConfusionEM, crowd: Crowd, *, level: float = LEVEL, n_groups: int = 20, random_state: int = 0
 ) -> pd.DataFrame:
     """Compute the share of each class with a confidence interval.
 
@@ -182,6 +183,43 @@ def prevalence_intervals(
         {"prevalence": share, "low": expit(estimate - half_width), "high": expit(estimate + half_width)},
         index=fitted.classes_.rename("class"),
     )
+
+
+def share_interval(n_right: ArrayLike, n: ArrayLike, *, level: float = LEVEL) -> tuple[Any, Any]:
+    """Compute the interval of Wilson for shares of successes.
+
+    Parameters
+    ----------
+    n_right : array-like of int
+        Number of successes.
+    n : array-like of int
+        Number of trials.
+    level : float, default=0.9
+        Confidence level.
+
+    Returns
+    -------
+    low, high : ndarray or float
+        Bounds; 0 and 1 without trials.
+
+    References
+    ----------
+    Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. Journal of the American
+    Statistical Association 22(158), 209–212.
+
+    Examples
+    --------
+    >>> [round(float(bound), 3) for bound in share_interval(80, 100)]
+    [0.727, 0.857]
+    """
+    from scipy.special import ndtri
+
+    _check_level(level)
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    right, trials = np.asarray(n_right, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    middle = (right + z2 / 2) / (trials + z2)
+    half_width = np.sqrt(z2) / (trials + z2) * np.sqrt(right * (1 - right / np.maximum(trials, 1)) + z2 / 4)
+    return np.clip(middle - half_width, 0, 1), np.clip(middle + half_width, 0, 1)
 
 
 def _quantile(density: NDArray[np.float64], share: float) -> NDArray[np.float64]:

@@ -21,11 +21,13 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
-from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, fit_method, heldout_log_probs
+from wisecrowd.evaluate.heldout_votes import assign_vote_folds, fit_method, heldout_log_probs
 from wisecrowd.evaluate.inputs import require_categorical_crowd
+from wisecrowd.evaluate.method_check import MethodCheck, choose_exponent, judge_default_method
+from wisecrowd.evaluate.ranking import rank_log_probs
+from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.notebook import render_html
 from wisecrowd.utils.progress import report
-from wisecrowd.utils.slices import slice_rows
 
 #: Default candidates: fast methods with different models of workers. The first of several tied methods is chosen, so they are
 #: ordered by how often they were most accurate on 24 public crowds with ground truth.
@@ -34,8 +36,6 @@ CANDIDATES = (DEFAULT_METHOD, "ibcc", "dawid-skene", "hds", "one-coin", "mace", 
 ORDINAL_CANDIDATES = ("graded-response", "rater-mean", "ordinal-dawid-skene")
 #: Default candidates that use features.
 LEARNERS = ("concord", "crowd-lab")
-#: Confidence level of the intervals by which methods count as tied.
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,9 @@ class Comparison:
         Methods whose distance to the best method is not significant, in the order of the candidates.
     best : str
         Name of the recommended method: the default method if it was compared, because on public crowds it is close to the most
-        accurate method more often than the method that predicts votes best. Otherwise, or if a method with features predicts
-        votes best, the first of the tied methods. On ordered classes it is always the first of the tied methods.
+        accurate method more often than the method that predicts votes best. If held-out votes reject it (see
+        `check_default_method`), it is majority vote. If the default was not compared, or a method with features predicts votes
+        best, it is the first of the tied methods. On ordered classes it is always the first of the tied methods.
     disputed_tasks : DataFrame
         Labels by task and method for tasks on which methods differ, most disputed first.
     agreement : DataFrame
@@ -158,14 +159,15 @@ def compare_methods(
     answers = pd.DataFrame({name: method.labels_ for name, method in fitted.items()})
     if truth is not None:
         table = table.join(_score_with_truth(fitted, truth, table.index[0]))
-    best = tied_methods[0] if votes.is_ordered else _recommend(tied_methods, fitted)
+    check = judge_default_method(log_probs, votes, random_state)
+    best = tied_methods[0] if votes.is_ordered else _recommend(tied_methods, fitted, check)
     return Comparison(
         table,
         tied_methods,
         best,
         _find_disputed_tasks(answers),
         _compute_agreement(answers),
-        _write_summary(table, tied_methods, best, votes),
+        _write_summary(table, tied_methods, best, votes, check),
         fitted,
     )
 
@@ -319,77 +321,23 @@ def _rank_methods(
     log_probs: dict[str, NDArray[np.float64]], crowd: Crowd, seed: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the table of methods, best first, and the names of the tied methods."""
-    best_exponent = {name: int(values.mean(axis=0).argmax()) for name, values in log_probs.items()}
-    vote_log_probs = {name: values[:, best_exponent[name]] for name, values in log_probs.items()}
+    chosen = {name: choose_exponent(values) for name, values in log_probs.items()}
+    vote_log_probs = {name: values for name, (values, _) in chosen.items()}
     table, tied = rank_log_probs(vote_log_probs, crowd.task, crowd.n_tasks, seed)
-    table["exponent"] = [float(EXPONENTS[best_exponent[name]]) for name in table.index]
+    table["exponent"] = [chosen[name][1] for name in table.index]
     return table, tied
 
 
-def rank_log_probs(
-    log_probs: dict[str, NDArray[np.float64]],
-    unit: NDArray[Any],
-    n_units: int,
-    seed: int,
-    weight: NDArray[np.float64] | None = None,
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Rank methods by the mean log-probability of held-out votes.
+def _recommend(tied_methods: tuple[str, ...], fitted: dict[str, Method], check: MethodCheck | None) -> str:
+    """Return the default method, or majority vote if the held-out votes reject it.
 
-    Parameters
-    ----------
-    log_probs : dict of str to ndarray of shape (n_votes,)
-        Log-probabilities by method.
-    unit : ndarray of shape (n_votes,)
-        Unit of the bootstrap for each vote, such as its task, from 0 to ``n_units`` - 1.
-    n_units : int
-        Number of units.
-    seed : int
-        Seed of the bootstrap.
-    weight : ndarray of shape (n_votes,), default=None
-        Weight of each vote; every one counts once by default.
-
-    Returns
-    -------
-    table : DataFrame
-        Columns log_likelihood, behind, low and high by method, the best first.
-    tied_methods : tuple of str
-        Methods whose distance to the best is not significant.
-
-    Examples
-    --------
-    >>> table, tied = rank_log_probs({"a": np.array([-1.0, -1.2]), "b": np.array([-2.0, -2.1])}, np.array([0, 1]), 2, 0)
-    >>> table["behind"].round(2).to_dict(), tied
-    ({'a': 0.0, 'b': 0.95}, ('a',))
+    If a method with features predicts votes best, or the default method was not compared, it is the first tied method.
     """
-    votes = np.ones(len(unit)) if weight is None else weight
-    mean = {name: float(votes @ values / votes.sum()) for name, values in log_probs.items()}
-    order = sorted(log_probs, key=lambda name: -mean[name])
-    best = order[0]
-    rng = np.random.default_rng(seed)
-    repeats = 1000
-    # Bootstrap over units with Poisson weights, in blocks because a weight for each unit and replicate may not fit in memory.
-    gaps = np.stack(
-        [np.bincount(unit, votes * (log_probs[best] - log_probs[name]), minlength=n_units) for name in order], axis=1
-    )
-    counts = np.bincount(unit, votes, minlength=n_units)
-    replicates: list[NDArray[np.float64]] = []
-    for values in slice_rows(repeats, n_units):
-        weights = rng.poisson(1.0, size=(len(range(*values.indices(repeats))), n_units)).astype(np.float32)
-        with np.errstate(invalid="ignore"):  # a replicate of few units may be empty
-            replicates.append((weights @ gaps) / (weights @ counts)[:, None])
-    low, high = np.nanquantile(np.concatenate(replicates), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    rows = [(mean[name], mean[best] - mean[name], low[position], high[position]) for position, name in enumerate(order)]
-    columns = ["log_likelihood", "behind", "low", "high"]
-    table = pd.DataFrame(rows, index=pd.Index(order, name="method"), columns=columns)
-    tied = {name for position, name in enumerate(order) if name == best or low[position] <= 0}
-    return table, tuple(name for name in log_probs if name in tied)
-
-
-def _recommend(tied_methods: tuple[str, ...], fitted: dict[str, Method]) -> str:
-    """Return the default method if it was compared and no method with features predicts votes best, else the first tied one."""
     first = fitted[tied_methods[0]]
     uses_features = isinstance(first, Learner) or (isinstance(first, Aggregator) and first.uses_features)
-    return DEFAULT_METHOD if DEFAULT_METHOD in fitted and not uses_features else tied_methods[0]
+    if DEFAULT_METHOD not in fitted or uses_features:
+        return tied_methods[0]
+    return DEFAULT_METHOD if check is None else check.recommended
 
 
 def _score_with_truth(fitted: dict[str, Method], truth: TruthLike, best: str) -> pd.DataFrame:
@@ -436,13 +384,20 @@ def _compute_agreement(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shares, index=answers.columns, columns=answers.columns)
 
 
-def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], best: str, crowd: Crowd) -> str:
+def _write_summary(
+    table: pd.DataFrame, tied_methods: tuple[str, ...], best: str, crowd: Crowd, check: MethodCheck | None
+) -> str:
     """Write the recommendation and its evidence."""
     row = table.loc[best]
     heldout = f"{crowd.n_votes:,} held-out votes"
     if len(table) == 1:
         probability = np.exp(row["log_likelihood"])
         return f"Only {best} was compared: it gives a held-out vote probability {probability:.2f} (geometric mean)."
+    if check is not None and check.is_rejected and best == check.recommended:
+        return (
+            f"Use {best}: {heldout} reject {check.method}, to which they have {np.exp(-check.distance):.2f} times the probability "
+            f"that {best} gives them."
+        )
     if best not in tied_methods:
         return (
             f"Use {best}: on public crowds it is close to the most accurate method more often than the method that predicts votes "
@@ -464,5 +419,5 @@ def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], best: str
     runner_up = table.loc[second]
     return (
         f"Use {best}: it gives each of {heldout} {np.exp(runner_up['behind']):.2f} times the probability of the second-best "
-        f"method, {second} ({LEVEL:.0%} interval {np.exp(runner_up['low']):.2f} to {np.exp(runner_up['high']):.2f})."
+        f"method, {second} ({format_level()} {np.exp(runner_up['low']):.2f} to {np.exp(runner_up['high']):.2f})."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike
-from wisecrowd.diagnose.workers import FLAG_PROBABILITY, WorkerDiagnosis
+from wisecrowd.diagnose.assessment import CrowdAssessment
+from wisecrowd.diagnose.workers import SPAMMER_FLAG_PROBABILITY, WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, preview
-from wisecrowd.plan.assessment import CrowdAssessment, GroupedWorkers, assess_crowd, require_votes
 from wisecrowd.plan.costs import vote_costs
 from wisecrowd.plan.greedy import (
     GreedySelector,
@@ -24,6 +24,7 @@ from wisecrowd.plan.greedy import (
     information_gains,
     pair_information_gains,
 )
+from wisecrowd.plan.starting_point import GroupedWorkers, assess_votes, get_planned_workers, require_votes
 from wisecrowd.plan.stopping import DEFAULT_TARGET, check_target, is_finished
 from wisecrowd.utils.notebook import render_html
 from wisecrowd.utils.slices import slice_rows
@@ -53,6 +54,8 @@ class Plan:
         Workers who are not asked because they are flagged as spammers.
     summary : str
         Recommendation in one or two sentences.
+    assessment : CrowdAssessment
+        Labels, confidence, worker flags and warnings of the votes that the plan starts from.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Plan:
     finished_tasks: pd.DataFrame
     excluded_workers: pd.Index
     summary: str
+    assessment: CrowdAssessment = field(repr=False)
 
     def _repr_html_(self) -> str:
         return render_html(self.summary, self.requests)
@@ -147,13 +151,15 @@ def plan_votes(
     votes = require_votes(crowd)
     if costs is None:  # invalid arguments fail before the expensive part
         _count_affordable_votes(budget, cost, target, per_task, per_worker)
-    assessment = assess_crowd(votes, model)
-    diagnosis = assessment.diagnosis
+    assessment = assess_votes(votes, model)
+    diagnosis = get_planned_workers(assessment)
     is_done = is_finished(votes.votes_per_task, assessment.labels.confidence, target)
     offers = None if among is None else _as_offers(among)
     worker_ids, worker_position = _resolve_workers(votes, workers, offers)
     spammers = np.zeros(len(worker_ids), dtype=bool)
-    spammers[worker_position >= 0] = diagnosis.type_probs[worker_position[worker_position >= 0], 1] > FLAG_PROBABILITY
+    spammers[worker_position >= 0] = (
+        diagnosis.type_probs[worker_position[worker_position >= 0], 1] > SPAMMER_FLAG_PROBABILITY
+    )
     worker_costs = None if costs is None else vote_costs(costs, worker_ids, cost, votes, diagnosis.model)[~spammers]
     min_cost = cost if worker_costs is None else float(worker_costs.min(initial=np.inf))
     max_votes = _count_affordable_votes(budget, min_cost, target, per_task, per_worker)
@@ -179,7 +185,7 @@ def plan_votes(
     if pool.costs is not None:
         request_table["cost"] = pool.costs[[request.worker for request in requests]]
         money = np.cumsum([0.0, *request_table["cost"]])
-    curve = _expected_curve(requests, assessment.posterior, money)
+    curve = _expected_curve(requests, assessment.labels.confidence, money)
     finished_tasks = _tabulate_finished(assessment, is_done)
     excluded_workers = worker_ids[spammers]
     unspent = f"{max_votes - len(request_table):,} of {max_votes:,} votes are" if len(request_table) < max_votes else ""
@@ -190,7 +196,7 @@ def plan_votes(
     summary = _write_summary(
         request_table, curve, votes, len(finished_tasks), excluded_workers, unspent, target, has_costs=has_costs
     )
-    return Plan(request_table, curve, finished_tasks, excluded_workers, summary)
+    return Plan(request_table, curve, finished_tasks, excluded_workers, summary, assessment)
 
 
 @dataclass
@@ -394,18 +400,18 @@ def _tabulate_requests(requests: list[VoteRequest], crowd: Crowd, worker_ids: pd
 
 
 def _expected_curve(
-    requests: list[VoteRequest], posterior: NDArray[np.float64], money: NDArray[np.float64]
+    requests: list[VoteRequest], confidence: NDArray[np.float64], money: NDArray[np.float64]
 ) -> pd.DataFrame:
     """Return the expected accuracy after each request."""
     increases = np.cumsum([0.0, *(request.expected_confidence - request.confidence for request in requests)])
     n_bought = np.arange(len(requests) + 1)
-    expected = posterior.max(axis=1).mean() + increases / len(posterior)
+    expected = confidence.mean() + increases / len(confidence)
     return pd.DataFrame({"votes": n_bought, "money": money, "expected_accuracy": expected})
 
 
 def _tabulate_finished(assessment: CrowdAssessment, is_done: NDArray[np.bool_]) -> pd.DataFrame:
     """Return label, confidence and votes of the finished tasks."""
-    return assessment.labels.table.assign(n_votes=assessment.diagnosis.crowd.votes_per_task)[is_done]
+    return assessment.labels.table.assign(n_votes=assessment.crowd.votes_per_task)[is_done]
 
 
 def _write_summary(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wisecrowd.data.types import CrowdLike
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import UsageError
-from wisecrowd.plan.assessment import assess_crowd, require_votes
+from wisecrowd.plan.starting_point import assess_votes, require_votes
 
 #: Confidence at which a task is finished. Without gold, a calibrated confidence of 0.95 needs ten or more votes that agree.
 DEFAULT_TARGET = 0.9
@@ -47,7 +47,7 @@ def find_finished_tasks(
     """
     votes = require_votes(crowd)
     check_target(target)
-    finished = is_finished(votes.votes_per_task, assess_crowd(votes, model).labels.confidence, target)
+    finished = is_finished(votes.votes_per_task, assess_votes(votes, model).labels.confidence, target)
     return pd.Series(finished, index=votes.tasks.rename("task"), name="may_stop")
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from wisecrowd.data.types import TruthLike
 from wisecrowd.evaluate import metrics
+from wisecrowd.evaluate.intervals import share_interval
 from wisecrowd.evaluate.truth_alignment import AlignedPrediction, align_prediction
 from wisecrowd.plot import _inputs, _style
 from wisecrowd.utils.binning import assign_bins, check_bins
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 #: Areas of the smallest and the largest marker, in square points.
 MARKER_AREAS = (14.0, 150.0)
-#: Half-width of a 95% interval, in standard errors.
-NORMAL_QUANTILE = 1.96
 
 
 def calibration(
@@ -32,7 +31,7 @@ def calibration(
 ) -> Axes:
     """Draw accuracy against confidence in bins of tasks; points below the diagonal mean overconfidence.
 
-    Larger markers stand for more tasks, and bars are 95% Wilson intervals. The legend has the expected calibration error over the
+    Larger markers stand for more tasks, and bars are 90 % Wilson intervals. The legend has the expected calibration error over the
     same bins.
 
     Parameters
@@ -90,19 +89,14 @@ def _bin_tasks(aligned: AlignedPrediction, n_bins: int, bins: str) -> pd.DataFra
         np.bincount(bin_of_task, values)[occupied] / n_tasks for values in (confidence, credit)
     )
     # The Wilson interval stays within 0 and 1, and has a width even if all labels are right.
-    middle = (share_right + NORMAL_QUANTILE**2 / (2 * n_tasks)) / (1 + NORMAL_QUANTILE**2 / n_tasks)
-    half_width = (
-        NORMAL_QUANTILE
-        * np.sqrt(share_right * (1 - share_right) / n_tasks + NORMAL_QUANTILE**2 / (4 * n_tasks**2))
-        / (1 + NORMAL_QUANTILE**2 / n_tasks)
-    )
+    low, high = share_interval(share_right * n_tasks, n_tasks)
     return pd.DataFrame(
         {
             "n_tasks": n_tasks,
             "confidence": mean_confidence,
             "right": share_right,
-            "low": middle - half_width,
-            "high": middle + half_width,
+            "low": low,
+            "high": high,
         }
     )
 

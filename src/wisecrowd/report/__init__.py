@@ -44,6 +44,8 @@ class Report:
     ----------
     html : str
         HTML of the page.
+    warnings : tuple of str
+        Reasons not to trust the labels, which the page shows at its top.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Report:
     """
 
     html: str = field(repr=False)
+    warnings: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         return render_frame(self.html)
@@ -108,6 +111,7 @@ def is_report(path: str | os.PathLike[str]) -> bool:
 def build(
     crowd: CrowdLike | Comparisons | LabelSetCrowd,
     *,
+    gold: TruthLike | None = None,
     truth: TruthLike | None = None,
     X: FeaturesLike | None = None,
     texts: pd.Series | Mapping[Any, str] | None = None,
@@ -126,7 +130,9 @@ def build(
     ----------
     crowd : Crowd, Comparisons, LabelSetCrowd or DataFrame
         Votes. The page of comparisons has the ranking, that of label sets the agreement and confidence of labels and sets; they
-        take no truth, features, texts, images and scores.
+        take no gold, truth, features, texts, images and scores.
+    gold : mapping or Series, default=None
+        True classes of some tasks that the labels are fitted with. A fitted ``model`` must have been fitted with them.
     truth : mapping or Series, default=None
         True classes of some tasks. They are compared with the inferred labels, which do not use them.
     X : array-like or DataFrame, default=None
@@ -141,8 +147,8 @@ def build(
     compare : bool, default=True
         Whether to compare methods.
     model : ConfusionEM or str, default=None
-        Fitted method with confusion matrices, or the name of one, that rates workers and tasks; Dawid–Skene by default. A
-        fitted `Panel` adds a section about judges.
+        Fitted method with confusion matrices, or the name of one, for labels and workers. By default labels are those of
+        ``wisecrowd aggregate``, and workers are rated by Dawid–Skene. A fitted `Panel` adds a section about judges.
     scores : DataFrame, default=None
         Scores of judges in the columns task, worker, label and score; the report compares them with the accuracy.
     command : str, default=None
@@ -169,10 +175,11 @@ def build(
     from wisecrowd.report.page import load_templates, render_report
     from wisecrowd.report.summary import ReportSummary
     from wisecrowd.report.task_media import as_task_series
+    from wisecrowd.utils.levels import format_level
     from wisecrowd.utils.text import MAX_REASON_CHARS, shorten
 
     if isinstance(crowd, Comparisons | LabelSetCrowd):
-        unused = {"truth": truth, "X": X, "texts": texts, "images": images, "scores": scores}
+        unused = {"gold": gold, "truth": truth, "X": X, "texts": texts, "images": images, "scores": scores}
         return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
     load_templates()  # a missing extra should be reported before the work starts
     image_series = as_task_series(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
@@ -183,21 +190,25 @@ def build(
 
     start_step(0)
     with collect_warnings() as warnings:
-        diagnosis = diagnose_crowd(votes, _drop_useless_features(X, votes), model=model)  # type: ignore[arg-type]  # of a crowd
-    gold = None if truth is None else match_gold(truth, diagnosis.crowd)
+        features = _drop_useless_features(X, votes)
+        diagnosis = diagnose_crowd(votes, features, model=model, gold=gold)  # type: ignore[arg-type]  # model of a crowd
+    known = None
     if gold is not None:
-        diagnosis = replace(diagnosis, checked=gold.series)
+        known = replace(match_gold(gold, diagnosis.crowd), is_fitted=True)
+    elif truth is not None:
+        known = match_gold(truth, diagnosis.crowd)
+        diagnosis = replace(diagnosis, assessment=replace(diagnosis.assessment, checked=known.series))
     start_step(1)
     shown = workers.select_workers(diagnosis)
-    worker_section = workers.build_section(diagnosis, shown, gold)
+    worker_section = workers.build_section(diagnosis, shown, known)
     start_step(2)
-    task_section = tasks.build_section(diagnosis, as_task_series(texts, "text"), gold)
+    task_section = tasks.build_section(diagnosis, as_task_series(texts, "text"), known)
     start_step(3)
-    comparison, comparison_note = methods.run_comparison(diagnosis, X, gold, enabled=compare)
+    comparison, comparison_note = methods.run_comparison(diagnosis, X, known, enabled=compare)
     start_step(4)
     class_section = classes.build_section(diagnosis, shown)
-    summary = ReportSummary(diagnosis, gold, comparison, class_section["confusions"])
-    notes = dict.fromkeys([*warnings, *getattr(diagnosis.model, "notes_", ())])
+    summary = ReportSummary(diagnosis, known, comparison, class_section["confusions"])
+    notes = dict.fromkeys([*diagnosis.assessment.warnings, *warnings, *getattr(diagnosis.model, "notes_", ())])
     content = {
         "title": shorten(title or "Crowd report", MAX_TITLE_CHARACTERS),
         "tiles": summary.build_tiles(),
@@ -208,12 +219,12 @@ def build(
         "workers": worker_section,
         "map": worker_map.build_map(diagnosis, shown, worker_section["rows"]),
         "groups": groups.build_section(diagnosis, shown),
-        "judges": judges.build_section(diagnosis, shown, scores, gold),
+        "judges": judges.build_section(diagnosis, shown, scores, known),
         "tasks": task_section,
         "classes": class_section,
         "methods": methods.build_section(comparison, comparison_note),
         "provenance": provenance.build_section(diagnosis, comparison, command),
-        "level": f"{diagnosis.level:.0%}",
+        "level": format_level(diagnosis.level),
     }
     data = workers.build_cards(diagnosis, shown, worker_section["rows"])
     html = render_report(content, data)
@@ -221,7 +232,7 @@ def build(
         content["tasks"] = tasks.add_images(task_section, image_series, MAX_PAGE_BYTES - len(html.encode()))
         html = render_report(content, data)
     start_step(len(_STEPS))
-    return Report(html)
+    return Report(html, diagnosis.assessment.warnings)
 
 
 def _build_answers(

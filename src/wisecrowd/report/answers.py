@@ -17,6 +17,7 @@ from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, diagnose_
 from wisecrowd.errors import WisecrowdError
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
 from wisecrowd.io.validation.vote_checks import check_votes
+from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.text import (
     MAX_REASON_CHARS,
     count_noun,
@@ -107,7 +108,11 @@ def build_label_set_content(
     figures = diagnosis.overview
     methods = _compare(crowd) if compare else None
     masi = figures["alpha_masi"]
-    reach = "" if masi is None else f"{figures['alpha_masi_low']:.2f} to {figures['alpha_masi_high']:.2f}; "
+    reach = (
+        ""
+        if masi is None
+        else f"{format_level()} {figures['alpha_masi_low']:.2f} to {figures['alpha_masi_high']:.2f}; "
+    )
     tiles = [
         _tile("Tasks", f"{figures['tasks']:,}", f"{figures['votes'] / max(figures['tasks'], 1):.1f} votes each"),
         _tile("Workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
@@ -186,7 +191,7 @@ def _ranking(diagnosis: ComparisonDiagnosis) -> dict[str, Any]:
         rows.append({"cells": cells, "tags": "", "least": 0})
     text = f"Scores by {diagnosis.model.name}."
     if has_intervals:
-        text += f" Intervals are at {diagnosis.model.level:.0%}."
+        text += f" Intervals: {format_level(diagnosis.model.level)}."
     caption = describe_selection(len(shown), len(items), "items", "those with the highest scores")
     return {"id": "ranking", "title": "Ranking", "text": text, "table": _table(caption, columns, rows)}
 
@@ -381,7 +386,9 @@ def _methods(comparison: Comparison | None) -> dict[str, Any] | None:
     columns = [
         _column("Method", "text"),
         _column("Probability of a held-out vote", about="Geometric mean"),
-        _column("Difference to the best", about="Of the mean log-probability of a vote, in nats, with a 95 % interval"),
+        _column(
+            "Difference to the best", about="Of the mean log-probability of a vote, in nats, with a " + format_level()
+        ),
         _column("Seconds", about="Duration of one fit"),
     ]
     rows = []

@@ -29,10 +29,13 @@ class GoldLabels:
         Gold label by task, with ids and classes as the crowd has them.
     codes : ndarray of shape (n_tasks,)
         Class code of each task of the crowd, `UNKNOWN` or `UNUSED_CLASS`.
+    is_fitted : bool
+        Whether the labels were fitted with them, so that they cannot score the labels.
     """
 
     series: pd.Series
     codes: NDArray[np.intp]
+    is_fitted: bool = False
 
     @property
     def is_known(self) -> NDArray[np.bool_]:

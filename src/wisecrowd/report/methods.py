@@ -13,13 +13,13 @@ from wisecrowd.data.types import FeaturesLike
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.preparation import get_worker_groups
 from wisecrowd.errors import InputError
-from wisecrowd.evaluate.model_selection import LEVEL, Comparison, compare_methods
+from wisecrowd.evaluate.method_check import MAX_CHECKED_VOTES, sample_tasks
+from wisecrowd.evaluate.model_selection import Comparison, compare_methods
 from wisecrowd.report.classes import COLOUR_STEPS
 from wisecrowd.report.gold import GoldLabels
+from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.text import describe_selection, display_name
 
-#: Maximum number of votes in the comparison; with more, the slowest methods take longer than the rest of the report.
-MAX_VOTES = 25_000
 #: Maximum number of disputed tasks on the page.
 MAX_DISPUTED_TASKS = 20
 
@@ -66,12 +66,10 @@ def run_comparison(
 
 
 def _sample_tasks(crowd: Crowd, X: FeaturesLike | None) -> tuple[Crowd, FeaturesLike | None, str]:
-    """Return a crowd of at most `MAX_VOTES`, its features, and a sentence about the selection."""
-    if crowd.n_votes <= MAX_VOTES:
+    """Return a crowd of at most `MAX_CHECKED_VOTES`, its features, and a sentence about the selection."""
+    if crowd.n_votes <= MAX_CHECKED_VOTES:
         return crowd, X, f"All {crowd.n_votes:,} votes took part."
-    order = np.random.default_rng(0).permutation(crowd.n_tasks)
-    n_tasks = int(np.searchsorted(np.cumsum(crowd.votes_per_task[order]), MAX_VOTES, side="right"))
-    positions = np.sort(order[: max(n_tasks, 1)])
+    positions = sample_tasks(crowd, MAX_CHECKED_VOTES)
     sample = crowd[positions]
     features: Any = None
     if X is not None:
@@ -119,7 +117,7 @@ def build_section(comparison: Comparison | None, note: str) -> dict[str, Any]:
             for name, row in table.iterrows()
         ],
         "with_truth": "accuracy" in table,
-        "level": f"{LEVEL:.0%}",
+        "level": format_level(),
         "summary": comparison.summary,
         "names": [str(name) for name in agreement.columns],
         "agreement": [

@@ -13,9 +13,11 @@ from wisecrowd.base.registry import find, kind_of
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.preparation import get_worker_groups
 from wisecrowd.evaluate.accuracy import AccuracyEstimate
+from wisecrowd.evaluate.intervals import share_interval
 from wisecrowd.evaluate.model_selection import Comparison
 from wisecrowd.report import timeline
 from wisecrowd.report.gold import GoldLabels
+from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.text import count_noun, format_percent, join_words, quote_name
 
 #: Limits of Krippendorff's alpha (Krippendorff 2004): tentative conclusions, and reliable data.
@@ -66,12 +68,16 @@ class ReportSummary:
     @property
     def _flagged_workers(self) -> pd.DataFrame:
         """Workers with flags, those with most votes first."""
-        table = self.diagnosis.workers
-        return table[table["flags"] != ""].sort_values("n_votes", ascending=False, kind="stable")
+        return self.diagnosis.workers.loc[self.diagnosis.assessment.flags.index]
 
     def _count_correct(self) -> tuple[int, int] | None:
-        """Return the number of correct labels and of gold tasks."""
-        return None if self.gold is None else self.gold.count_correct(self.diagnosis.model.posterior_.argmax(axis=1))
+        """Return the number of correct labels and of gold tasks; of labels without their own truth if gold was fitted."""
+        if self.gold is None:
+            return None
+        if self.gold.is_fitted:
+            outcomes = self.diagnosis.assessment.labels.outcomes
+            return (int(outcomes["right"].sum()), len(outcomes)) if len(outcomes) else None
+        return self.gold.count_correct(self.diagnosis.model.posterior_.argmax(axis=1))
 
     # ------------------------------------------------------------------ summary
 
@@ -86,21 +92,22 @@ class ReportSummary:
         figures = self._figures
         alpha = figures["krippendorff_alpha"]
         tiles = [
-            ("votes", f"{figures['votes']:,}", f"{figures['votes_per_task']:.1f} per task"),
-            ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
-            ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
-            ("classes", f"{self.diagnosis.crowd.n_classes:,}", "to choose from"),
-            ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
             (
                 "expected accuracy",
                 format_percent(self._accuracy.accuracy),
                 f"of the labels; {self._describe_interval()}",
             ),
+            ("votes", f"{figures['votes']:,}", f"{figures['votes_per_task']:.1f} per task"),
+            ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
+            ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
+            ("classes", f"{self.diagnosis.crowd.n_classes:,}", "to choose from"),
+            ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
         ]
         correct = self._count_correct()
         if correct is not None:
             n_correct, n_gold = correct
-            tiles.append(("accuracy", format_percent(n_correct / n_gold), f"on {count_noun(n_gold, 'gold task')}"))
+            note = f"on {count_noun(n_gold, 'gold task')}; {self._describe_gold_interval(n_correct, n_gold)}"
+            tiles.insert(1, ("accuracy", format_percent(n_correct / n_gold), note))
         return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
 
     def write_sentences(self) -> list[str]:
@@ -146,18 +153,24 @@ class ReportSummary:
         else:
             verdict = "The workers agree less than by chance"
         low, high = figures["krippendorff_alpha_low"], figures["krippendorff_alpha_high"]
-        interval = "" if low is None or high is None else f", 95% interval {low:.2f} to {high:.2f}"
+        interval = (
+            "" if low is None or high is None else f", {format_level(self.diagnosis.level)} {low:.2f} to {high:.2f}"
+        )
         return f"{verdict} (Krippendorff’s alpha {alpha:.2f}{interval})."
 
     @property
     def _accuracy(self) -> AccuracyEstimate:
-        return self.diagnosis.task_diagnosis.estimate.accuracy
+        return self.diagnosis.assessment.accuracy
 
     def _describe_interval(self) -> str:
         """Return the interval of the expected accuracy."""
         accuracy = self._accuracy
-        low, high = format_percent(accuracy.low), format_percent(accuracy.high)
-        return f"{low} to {high} with probability {accuracy.level:.0%}"
+        return f"{format_level(accuracy.level)} {format_percent(accuracy.low)} to {format_percent(accuracy.high)}"
+
+    def _describe_gold_interval(self, n_correct: int, n_gold: int) -> str:
+        """Return the interval of the accuracy on gold tasks."""
+        low, high = share_interval(n_correct, n_gold, level=self.diagnosis.level)
+        return f"{format_level(self.diagnosis.level)} {format_percent(float(low))} to {format_percent(float(high))}"
 
     def _describe_accuracy(self) -> str:
         """Return the expected accuracy with its interval, and the result on gold tasks."""
@@ -167,7 +180,12 @@ class ReportSummary:
             return f"{expected}. Without gold labels the interval is wide: errors that all workers share cannot be seen in votes."
         n_correct, n_gold = correct
         share, verb = format_percent(n_correct / n_gold), "is" if n_correct == 1 else "are"
-        return f"{expected}. On {count_noun(n_gold, 'gold task')}, {count_noun(n_correct, 'label')} {verb} right ({share})."
+        interval = self._describe_gold_interval(n_correct, n_gold)
+        how = ", inferred without their own truth," if self.gold is not None and self.gold.is_fitted else ""
+        return (
+            f"{expected}. On {count_noun(n_gold, 'gold task')}, {count_noun(n_correct, 'label')}{how} {verb} right ({share}; "
+            f"{interval})."
+        )
 
     def _describe_kinds(self) -> str:
         figures = self._figures
@@ -239,14 +257,18 @@ class ReportSummary:
                 "reason": "Members of a group make the same errors, and no other method accounts for groups. Command: "
                 "wisecrowd aggregate … -m panel",
             }
-        if self.comparison is None:
-            return None
-        best = self.comparison.best
+        assessment = self.diagnosis.assessment
+        best = assessment.recommended_method if self.comparison is None else self.comparison.best
         command = kind_of(find(best))  # aggregators and learners have different commands
-        return {
-            "action": f"Use the labels of {best}.",
-            "reason": f"No method predicts held-out votes better. Command: wisecrowd {command} … -m {best}",
-        }
+        check = assessment.method_check
+        reason = f"The labels on this page are those of {self.diagnosis.model.name}."
+        if check is not None and check.is_rejected and best == check.recommended:
+            reason = f"Held-out votes reject {check.method}."
+        elif self.comparison is not None and best in self.comparison.tied_methods:
+            reason = f"No method predicts held-out votes significantly better. {reason}"
+        elif self.comparison is not None:
+            reason = f"On public crowds it is the most accurate method on average. {reason}"
+        return {"action": f"Use the labels of {best}.", "reason": f"{reason} Command: wisecrowd {command} … -m {best}"}
 
     def _recommend_votes(self) -> dict[str, str] | None:
         counts = self._figures["tasks_by_kind"]

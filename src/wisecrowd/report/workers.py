@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
+from wisecrowd.evaluate.intervals import share_interval
 from wisecrowd.report import timeline
 from wisecrowd.report.gold import GoldLabels
+from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.text import MAX_REASON_CHARS, describe_selection, display_name, format_number, shorten
 
 #: Maximum number of workers on the page.
@@ -111,7 +113,7 @@ def build_section(diagnosis: Diagnosis, shown: ShownWorkers, gold: GoldLabels | 
                 },
                 **{
                     name: getattr(row, name)
-                    for name in ("n_votes", "accuracy", "low", "high", "agreement", "spammer_score", "information")
+                    for name in ("n_votes", "accuracy", "low", "high", "agreement", "reliability", "information")
                 },
                 "top_label": display_name(row.top_label, 30),
                 "top_share": row.top_share,
@@ -121,8 +123,10 @@ def build_section(diagnosis: Diagnosis, shown: ShownWorkers, gold: GoldLabels | 
         )
     if gold is not None:
         n_correct, n_gold = gold.count_correct_votes(crowd)
+        low, high = share_interval(n_correct, n_gold, level=diagnosis.level)
         for values, position in zip(rows, shown.positions, strict=True):
             values |= {"n_correct": int(n_correct[position]), "n_gold": int(n_gold[position])}
+            values |= {"gold_low": float(low[position]), "gold_high": float(high[position])}
     n_shown_classes = len(shown.classes)
     return {
         "rows": rows,
@@ -130,7 +134,7 @@ def build_section(diagnosis: Diagnosis, shown: ShownWorkers, gold: GoldLabels | 
         "flags": sorted({flag for row in rows for flag in row["flags"]}),
         "with_truth": gold is not None,
         "panel_columns": panel_columns,
-        "level": f"{diagnosis.level:.0%}",
+        "level": format_level(diagnosis.level),
         "classes": None if n_shown_classes == crowd.n_classes else f"{n_shown_classes:,} of {crowd.n_classes:,}",
     }
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.diagnose.workers import FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILITY
+from wisecrowd.diagnose.assessment import sort_flagged_first
+from wisecrowd.diagnose.workers import SPAMMER_FLAG_PROBABILITY
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.live import LiveModel
 from wisecrowd.errors import InputError
@@ -21,8 +22,6 @@ from wisecrowd.service.database import QuestionVocabulary
 from wisecrowd.service.refit_schedule import INITIAL_VOTES, MAX_NEW_SHARE, RefitSchedule
 from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, MIN_CALIBRATION_VOTES, Calibration, Refit
 
-#: Columns of `Calibration.worker_kinds`.
-SPAMMER, ADVERSARY = 1, 2
 #: Number of tasks whose information gain is computed for a suggestion; the least certain ones are candidates.
 MAX_CANDIDATES = 2_000
 #: Multiplications that may be spent on a suggestion: candidates times the square of the classes.
@@ -482,19 +481,25 @@ class QuestionState:
             Fields of `schemas.WorkerSummary`.
         """
         n_votes, accuracy = self.live.estimate_worker_accuracy()
-        return [
-            {
+        descriptions = []
+        for code in range(self.n_workers) if workers is None else workers:
+            has_votes = code < len(n_votes) and n_votes[code] > 0
+            rating = self._rating(code)
+            description = {
                 "worker": self.vocabulary.workers.names[code],
                 "n_votes": round(n_votes[code]) if code < len(n_votes) else 0,
-                "accuracy": round(float(accuracy[code]), 4) if code < len(n_votes) and n_votes[code] > 0 else None,
-                "p_spammer": self._kind_probability(code, SPAMMER),
-                "p_adversary": self._kind_probability(code, ADVERSARY),
-            }
-            for code in (range(self.n_workers) if workers is None else workers)
-        ]
+                "accuracy": round(float(accuracy[code]), 4) if has_votes else None,
+                "low": None, "high": None, "p_spammer": None, "p_adversary": None, "flags": "", "why": "",
+            }  # fmt: skip
+            if rating is not None and has_votes:
+                figures = ("accuracy", "low", "high", "p_spammer", "p_adversary")
+                description |= {name: round(float(rating[name]), 4) for name in figures}
+                description |= {"flags": rating["flags"], "why": rating["why"]}
+            descriptions.append(description)
+        return descriptions
 
-    def most_active_workers(self, n: int) -> list[int]:
-        """Return the workers with most votes.
+    def list_workers(self, n: int) -> list[int]:
+        """Return the flagged workers, and after them those with most votes.
 
         Parameters
         ----------
@@ -507,20 +512,20 @@ class QuestionState:
             Numbers of the workers.
         """
         n_votes = self.live.estimate_worker_accuracy()[0]
-        return np.argsort(-n_votes, kind="stable")[: min(n, self.n_workers)].tolist()
+        is_flagged = np.zeros(len(n_votes), dtype=bool)
+        is_flagged[[code for code in self._flagged_codes() if code < len(n_votes)]] = True
+        return np.lexsort((-n_votes, ~is_flagged))[: min(n, self.n_workers)].tolist()
 
-    def count_flagged_workers(self) -> int:
-        """Return the number of probable spammers and adversaries, by the thresholds of `wisecrowd.diagnose`.
+    def flagged_workers(self) -> dict[str, str]:
+        """Return the flags of the flagged workers as of the last calibration.
 
         Returns
         -------
-        int
-            Number of workers.
+        dict of str to str
+            Flags by worker, those with most votes first.
         """
-        if self.calibration is None:
-            return 0
-        kinds = self.calibration.worker_kinds
-        return int(((kinds[:, SPAMMER] > SPAMMER_FLAG_PROBABILITY) | (kinds[:, ADVERSARY] > FLAG_PROBABILITY)).sum())
+        names = self.vocabulary.workers.names
+        return {names[code]: str(self._rating(code)["flags"]) for code in self._flagged_codes()}  # type: ignore[index]  # rated
 
     def suggest_tasks(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
         """Select the tasks to ask about next.
@@ -599,6 +604,10 @@ class QuestionState:
             "n_gold": len(live.gold),
             "n_finished": int(self._is_finished(np.arange(len(live.posterior))).sum()),
             "expected_accuracy": None if accuracy is None else accuracy.to_dict(),
+            "mean_confidence": self._compute_mean_confidence(),
+            "flagged_workers": self.flagged_workers(),
+            "recommended_method": None if self.calibration is None else self.calibration.recommended_method,
+            "warnings": [] if self.calibration is None else list(self.calibration.warnings),
             "fit": fit_summary,
             "is_current": not (self.is_stale or self.fit_timer.is_running),
             "fit_error": self.fit_error or None,
@@ -637,11 +646,31 @@ class QuestionState:
             return None
         return self.fit.crowd_calibration.expect_accuracy(score[is_unknown], n_known=n_gold, n_known_right=n_gold)
 
-    def _is_spammer(self, worker: int) -> bool:
-        return (self._kind_probability(worker, SPAMMER) or 0.0) > FLAG_PROBABILITY
-
-    def _kind_probability(self, worker: int, kind: int) -> float | None:
-        """Return the probability that a worker is of a kind; None where the last calibration does not cover them."""
-        if self.calibration is None or worker >= len(self.calibration.worker_kinds):
+    def _compute_mean_confidence(self) -> float | None:
+        """Return the mean confidence of the current labels; None before the first fit."""
+        if self.live.confidence is None:
             return None
-        return round(float(self.calibration.worker_kinds[worker, kind]), 4)
+        is_labelled = self.live.votes_per_task > 0
+        is_gold = np.zeros(len(is_labelled), dtype=bool)
+        is_gold[list(self.live.gold)] = True
+        if not (is_labelled | is_gold).any():
+            return None
+        confidence = np.where(is_gold, 1.0, self.live.confidence[: len(is_gold)])
+        return round(float(confidence[is_labelled | is_gold].mean()), 6)
+
+    def _is_spammer(self, worker: int) -> bool:
+        rating = self._rating(worker)
+        return rating is not None and float(rating["p_spammer"]) > SPAMMER_FLAG_PROBABILITY
+
+    def _rating(self, worker: int) -> dict[str, Any] | None:
+        """Return the row of a worker in the last calibration; None where it does not cover them."""
+        if self.calibration is None or worker >= len(self.calibration.workers):
+            return None
+        return {str(name): value for name, value in self.calibration.workers.iloc[worker].items()}
+
+    def _flagged_codes(self) -> list[int]:
+        """Return the numbers of the flagged workers, those with most votes first."""
+        if self.calibration is None or not len(self.calibration.workers):
+            return []
+        table = sort_flagged_first(self.calibration.workers)
+        return table.index[(table["flags"] != "").to_numpy()].tolist()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.method import allow_rare_classes
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
@@ -18,7 +17,14 @@ from wisecrowd.em.live import FitConfidence, FitSnapshot
 from wisecrowd.errors import ignore_fit_warnings
 from wisecrowd.evaluate.accuracy import CrowdCalibration
 from wisecrowd.evaluate.confidence import compute_calibrated_posterior, estimate_confidence
-from wisecrowd.service.database import RecordColumns, checkpoint_wal, connect, read_records, read_vocabularies
+from wisecrowd.service.database import (
+    QuestionVocabulary,
+    RecordColumns,
+    checkpoint_wal,
+    connect,
+    read_records,
+    read_vocabularies,
+)
 
 #: Numbers of votes between which a question is calibrated. Fewer tell nothing, and with more it would take too long.
 MIN_CALIBRATION_VOTES, MAX_CALIBRATION_VOTES = 20, 2_000_000
@@ -27,25 +33,33 @@ MIN_CALIBRATION_VOTES, MAX_CALIBRATION_VOTES = 20, 2_000_000
 _RECORDS_CACHE: dict[tuple[str, int], RecordColumns] = {}
 
 _NO_OUTCOMES = pd.DataFrame({"score": [], "label": [], "right": []}, dtype=np.float64)
+#: Columns of the ratings of workers, without rows.
+NO_WORKERS = pd.DataFrame(columns=["n_votes", "accuracy", "low", "high", "p_spammer", "p_adversary", "flags", "why"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
-    """Outcomes that calibrate the confidence, and kinds of the workers. They change slowly and take longer than a fit.
+    """Outcomes that calibrate the confidence, and ratings of the workers. They change slowly and take longer than a fit.
 
     Attributes
     ----------
     outcomes : DataFrame
         Gold tasks with the label that was inferred without their own truth: ``score``, ``label`` and ``right``.
-    worker_kinds : ndarray of shape (n_workers, 3)
-        Probability that each worker is helpful, a spammer or an adversary; no rows if no vote can be compared with another.
+    workers : DataFrame
+        Table of `WorkerDiagnosis` with a row per worker code; no rows if no vote can be compared with another.
     n_votes : int
         Number of votes in the calibration.
+    recommended_method : str or None
+        Recommended method; None if there are too few votes to check it.
+    warnings : tuple of str
+        Reasons not to trust the labels.
     """
 
     outcomes: pd.DataFrame
-    worker_kinds: NDArray[np.float64]
+    workers: pd.DataFrame
     n_votes: int
+    recommended_method: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +91,13 @@ class Refit:
 
 
 def build_crowd(
-    records: RecordColumns, n_tasks: int, n_workers: int, n_classes: int, *, with_times: bool = False
+    records: RecordColumns,
+    n_tasks: int,
+    n_workers: int,
+    n_classes: int,
+    *,
+    with_times: bool = False,
+    vocabulary: QuestionVocabulary | None = None,
 ) -> Crowd:
     """Build a crowd from the votes of a question. The last vote of a worker on a task counts.
 
@@ -89,11 +109,13 @@ def build_crowd(
         Size of the vocabulary.
     with_times : bool, default=False
         Whether the crowd has the times of the votes.
+    vocabulary : QuestionVocabulary, default=None
+        Names of the question; without them, tasks, workers and classes are integers.
 
     Returns
     -------
     Crowd
-        Crowd whose tasks, workers and classes are integers.
+        Crowd whose tasks, workers and classes are in the order of the vocabulary.
 
     Examples
     --------
@@ -101,9 +123,14 @@ def build_crowd(
     1
     """
     votes = records.votes
+    names: tuple[Sequence[Any], ...] = (range(n_tasks), range(n_workers), range(n_classes))
+    if vocabulary is not None:
+        registries = (vocabulary.tasks, vocabulary.workers, vocabulary.classes)
+        names = tuple(registry.names[: len(codes)] for registry, codes in zip(registries, names, strict=True))
+    tasks, workers, classes = names
     return Crowd.from_codes(
-        votes.task, votes.worker, votes.label, tasks=range(n_tasks), workers=range(n_workers),
-        classes=range(n_classes), time=votes.time if with_times else None, duplicates="last",
+        votes.task, votes.worker, votes.label, tasks=tasks, workers=workers, classes=classes,
+        time=votes.time if with_times else None, duplicates="last",
     )  # fmt: skip
 
 
@@ -154,7 +181,7 @@ def refit_question(
 
 
 def calibrate_question(url: str, question: int, method: ConfusionEM) -> Calibration | None:
-    """Infer the labels of gold tasks without their own truth, and estimate the kinds of the workers.
+    """Infer the labels of gold tasks without their own truth, rate the workers and check the labels.
 
     Parameters
     ----------
@@ -170,32 +197,40 @@ def calibrate_question(url: str, question: int, method: ConfusionEM) -> Calibrat
     Calibration or None
         Calibration; None if there are no votes, or too many.
     """
-    crowd, gold = _read_crowd(url, question)
+    from wisecrowd.diagnose.assessment import CrowdAssessment
+
+    engine = connect(url)
+    try:
+        with engine.connect() as connection:
+            vocabularies = {part.code: part for part in read_vocabularies(connection).values()}
+    finally:
+        engine.dispose()
+    crowd, gold_codes = _read_crowd(url, question, vocabulary=vocabularies.get(question))
     if crowd is None or crowd.n_votes > MAX_CALIBRATION_VOTES:
         return None
-    outcomes = _NO_OUTCOMES
+    assert crowd.classes is not None
+    gold = {crowd.tasks[task]: crowd.classes[label] for task, label in gold_codes.items()} or None
     with ignore_fit_warnings(), allow_rare_classes():
-        if gold:
-            fitted = method.clone_unfitted().fit(crowd, truth=gold)
-            outcomes = estimate_confidence(fitted, crowd, truth=gold).outcomes
-        worker_kinds = _estimate_worker_kinds(crowd, gold, method)
-    return Calibration(outcomes=outcomes, worker_kinds=worker_kinds, n_votes=crowd.n_votes)
+        assessment = CrowdAssessment(crowd, method.clone_unfitted().fit(crowd, truth=gold), gold)
+        outcomes = _NO_OUTCOMES if gold is None else assessment.labels.outcomes
+        if crowd.n_votes < MIN_CALIBRATION_VOTES or crowd.n_classes < 2 or crowd.votes_per_task.max() < 2:
+            return Calibration(outcomes=outcomes, workers=NO_WORKERS, n_votes=crowd.n_votes)
+        return Calibration(
+            outcomes=outcomes,
+            workers=assessment.worker_table[list(NO_WORKERS)].reset_index(drop=True),
+            n_votes=crowd.n_votes,
+            recommended_method=assessment.recommended_method,
+            warnings=assessment.warnings,
+        )
 
 
-def _estimate_worker_kinds(crowd: Crowd, gold: dict[int, int], method: ConfusionEM) -> NDArray[np.float64]:
-    """Return the probabilities of the kinds of workers; no rows if there are too few votes to compare."""
-    from wisecrowd.base.registry import find
-    from wisecrowd.diagnose.preparation import WORKER_MODEL
-    from wisecrowd.diagnose.workers import WorkerDiagnosis
+def _read_crowd(
+    url: str, question: int, *, cache: bool = False, vocabulary: QuestionVocabulary | None = None
+) -> tuple[Crowd | None, dict[int, int]]:
+    """Return the votes of a question as a crowd, and its gold labels; the crowd is None where there are no votes.
 
-    if crowd.n_votes < MIN_CALIBRATION_VOTES or crowd.n_classes < 2 or crowd.votes_per_task.max() < 2:
-        return np.empty((0, 3))
-    rating_method: Any = find(WORKER_MODEL)() if method.name == DEFAULT_METHOD else method.clone_unfitted()
-    return WorkerDiagnosis(crowd, rating_method.fit(crowd, truth=gold or None)).type_probs
-
-
-def _read_crowd(url: str, question: int, *, cache: bool = False) -> tuple[Crowd | None, dict[int, int]]:
-    """Return the votes of a question as a crowd, and its gold labels; the crowd is None where there are no votes."""
+    With a vocabulary, the crowd has names, and times if votes have them.
+    """
     engine = connect(url)
     try:
         records = read_records(engine, question, _RECORDS_CACHE.get((url, question)))
@@ -207,7 +242,8 @@ def _read_crowd(url: str, question: int, *, cache: bool = False) -> tuple[Crowd 
     if not (records.worker >= 0).any():
         return None, {}
     sizes = (int(column.max()) + 1 for column in (records.task, records.worker, records.label))
-    return build_crowd(records, *sizes), records.gold
+    has_times = vocabulary is not None and bool(np.isfinite(records.votes.time).any())
+    return build_crowd(records, *sizes, with_times=has_times, vocabulary=vocabulary), records.gold
 
 
 def read_named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:
@@ -255,7 +291,7 @@ def build_report(url: str, name: str, title: str, method: str) -> str:
     title : str
         Title of the report.
     method : str
-        Name of the method that rates workers and tasks.
+        Name of the method of the service.
 
     Returns
     -------
@@ -266,4 +302,4 @@ def build_report(url: str, name: str, title: str, method: str) -> str:
 
     crowd, gold = read_named_crowd(url, name)
     with ignore_fit_warnings():
-        return report.build(crowd, truth=gold or None, title=title, model=method).html
+        return report.build(crowd, gold=gold or None, title=title, model=method).html

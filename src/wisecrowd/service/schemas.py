@@ -286,6 +286,12 @@ class QuestionSummary(BaseModel):
     expected_accuracy: AccuracySummary | None = Field(
         description="Expected share of right labels with an interval; null before the first fit."
     )
+    mean_confidence: float | None = Field(description="Mean confidence of the labels; null before the first fit.")
+    flagged_workers: dict[str, str] = Field(
+        description="Flags by worker, as in the report; those with most votes first."
+    )
+    recommended_method: str | None = Field(description="Recommended method; null before the first calibration.")
+    warnings: list[str] = Field(description="Reasons not to trust the labels.")
     fit: FitSummary | None = Field(description="Last fit; null before the first one.")
     is_current: bool = Field(description="Whether the last fit covers all votes.")
     fit_error: str | None = Field(description="Error of the last fit; null where it succeeded.")
@@ -343,8 +349,12 @@ class WorkerSummary(BaseModel):
     worker: str = Field(description="Worker id.")
     n_votes: int = Field(description="Number of votes.")
     accuracy: float | None = Field(description="Estimated accuracy; null without votes.")
+    low: float | None = Field(description="Lower bound of the 90 % interval; null before the first calibration.")
+    high: float | None = Field(description="Upper bound of the 90 % interval; null before the first calibration.")
     p_spammer: float | None = Field(description="Probability that the votes are independent of the truth.")
     p_adversary: float | None = Field(description="Probability that the votes avoid the truth.")
+    flags: str = Field(description="Flags, as in the report; an empty string if there are none.")
+    why: str = Field(description="Reasons for the flags.")
 
 
 class QuestionWorkers(BaseModel):

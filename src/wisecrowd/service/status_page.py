@@ -9,11 +9,18 @@ import numpy as np
 from fastapi.responses import HTMLResponse
 
 from wisecrowd import __version__
-from wisecrowd.diagnose.workers import FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILITY
 from wisecrowd.report.page import render_page, style_policy
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.question_state import QuestionState
-from wisecrowd.utils.text import count_noun, describe_selection, display_name, format_percent
+from wisecrowd.utils.levels import format_level
+from wisecrowd.utils.text import (
+    MAX_REASON_CHARS,
+    count_noun,
+    describe_selection,
+    display_name,
+    format_percent,
+    shorten,
+)
 
 #: Maximum number of rows of a table.
 MAX_ROWS = 20
@@ -68,17 +75,18 @@ def render_status_page(
 def _describe_question(state: QuestionState) -> dict[str, Any]:
     summary = state.describe()
     votes_per_task = summary["n_votes"] / max(summary["n_tasks"], 1)
-    n_flagged = state.count_flagged_workers()
+    n_flagged = len(summary["flagged_workers"])
     tiles = [
+        ("expected accuracy", *_describe_accuracy(state)),
         ("votes", f"{summary['n_votes']:,}", f"{votes_per_task:.1f} per task"),
         ("tasks", f"{summary['n_tasks']:,}", f"{summary['n_finished']:,} finished"),
         ("workers", f"{summary['n_workers']:,}", f"{n_flagged or 'none'} flagged"),
         ("classes", f"{len(summary['classes']):,}", "to choose from"),
-        ("expected accuracy", *_describe_accuracy(state)),
     ]
     return {
         "name": state.vocabulary.name,
         "tiles": [{"name": name, "value": value, "note": note} for name, value, note in tiles],
+        "warnings": summary["warnings"],
         "fit": _describe_fit(summary),
         "is_unsettled": state.is_unsettled,
         "fit_error": summary["fit_error"],
@@ -95,7 +103,7 @@ def _describe_accuracy(state: QuestionState) -> tuple[str, str]:
         return "–", "after the first fit"
     evidence = f"votes and {count_noun(estimate.n_gold, 'gold task')}" if estimate.n_gold else "votes alone"
     interval = f"{format_percent(estimate.low)} to {format_percent(estimate.high)}"
-    return format_percent(estimate.accuracy), f"{100 * estimate.level:g} % interval {interval}, by {evidence}"
+    return format_percent(estimate.accuracy), f"{format_level(estimate.level)} {interval}, by {evidence}"
 
 
 def _describe_fit(summary: dict[str, Any]) -> str:
@@ -114,13 +122,6 @@ def _describe_fit(summary: dict[str, Any]) -> str:
         if summary["is_current"]
         else f"{sentence}. Newer votes update their own tasks until the next fit."
     )
-
-
-def _flag_worker(summary: dict[str, Any]) -> str:
-    """Return the flag of a worker, by the thresholds of `wisecrowd.diagnose`."""
-    if (summary["p_spammer"] or 0.0) > SPAMMER_FLAG_PROBABILITY:
-        return "spammer"
-    return "adversary" if (summary["p_adversary"] or 0.0) > FLAG_PROBABILITY else ""
 
 
 def _count_confidence(state: QuestionState) -> list[dict[str, Any]]:
@@ -143,11 +144,17 @@ def _describe_workers(state: QuestionState) -> dict[str, Any]:
             "name": display_name(summary["worker"]),
             "n_votes": f"{summary['n_votes']:,}",
             "accuracy": summary["accuracy"],
-            "flag": _flag_worker(summary),
+            "low": summary["low"],
+            "high": summary["high"],
+            "flags": [flag for flag in summary["flags"].split(", ") if flag],
+            "why": shorten(summary["why"], MAX_REASON_CHARS),
         }
-        for summary in state.describe_workers(state.most_active_workers(MAX_ROWS))
+        for summary in state.describe_workers(state.list_workers(MAX_ROWS))
     ]
-    return {"rows": rows, "caption": describe_selection(len(rows), state.n_workers, "workers", "those with most votes")}
+    caption = describe_selection(
+        len(rows), state.n_workers, "workers", "first those with flags, then those with most votes"
+    )
+    return {"rows": rows, "caption": caption, "level": format_level()}
 
 
 def _describe_suggestions(state: QuestionState) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Assessment of a crowd before planning: its workers, and the confidence of its labels."""
+"""Votes and workers that a plan starts from."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike
+from wisecrowd.diagnose.assessment import CrowdAssessment
 from wisecrowd.diagnose.preparation import has_worker_groups, resolve_model
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.evaluate.confidence import LabelConfidence, compute_calibrated_posterior, estimate_confidence
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 
 
@@ -42,34 +42,8 @@ def require_votes(crowd: CrowdLike) -> Crowd:
     return votes
 
 
-@dataclass(frozen=True, eq=False)
-class CrowdAssessment:
-    """Diagnosis of the workers of a crowd, and the confidence of its labels.
-
-    Attributes
-    ----------
-    diagnosis : WorkerDiagnosis or GroupedWorkers
-        Diagnosis of the workers.
-    labels : LabelConfidence
-        Labels with their confidence.
-    posterior : ndarray of shape (n_tasks, n_classes)
-        Calibrated posterior: class probabilities in which the probability of each label is its confidence.
-
-    Examples
-    --------
-    >>> from wisecrowd import simulate_crowd
-    >>> assessment = assess_crowd(simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=4).crowd)
-    >>> assessment.posterior.shape, assessment.labels.confidence.shape
-    ((100, 4), (100,))
-    """
-
-    diagnosis: WorkerDiagnosis | GroupedWorkers
-    labels: LabelConfidence
-    posterior: NDArray[np.float64]
-
-
-def assess_crowd(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdAssessment:
-    """Fit a model of the workers and compute the confidence of the labels.
+def assess_votes(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdAssessment:
+    """Assess the votes that a plan starts from.
 
     Parameters
     ----------
@@ -82,11 +56,33 @@ def assess_crowd(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdA
     Returns
     -------
     CrowdAssessment
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate_crowd
+    >>> assessment = assess_votes(simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=4).crowd)
+    >>> assessment.posterior.shape, assessment.labels.confidence.shape
+    ((100, 4), (100,))
     """
-    diagnosis = GroupedWorkers(votes, model) if has_worker_groups(model) else WorkerDiagnosis(votes, model)
-    labelling_model = resolve_model(votes, DEFAULT_METHOD) if model is None else diagnosis.model
-    labels = estimate_confidence(labelling_model, votes)
-    return CrowdAssessment(diagnosis, labels, compute_calibrated_posterior(labels, labelling_model, votes))
+    return CrowdAssessment(votes, resolve_model(votes, DEFAULT_METHOD if model is None else model))
+
+
+def get_planned_workers(assessment: CrowdAssessment) -> WorkerDiagnosis | GroupedWorkers:
+    """Return the workers that a plan can ask, with their confusion matrices.
+
+    Parameters
+    ----------
+    assessment : CrowdAssessment
+        Assessment of the votes.
+
+    Returns
+    -------
+    WorkerDiagnosis or GroupedWorkers
+        `GroupedWorkers` if the model has groups of workers who err together.
+    """
+    if has_worker_groups(assessment.model):
+        return GroupedWorkers(assessment.crowd, assessment.model)
+    return assessment.workers
 
 
 @dataclass(frozen=True, eq=False)

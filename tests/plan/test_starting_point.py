@@ -9,7 +9,7 @@ import wisecrowd as wc
 from wisecrowd import DawidSkene, ModelAverage, Panel, estimate_confidence, simulate_crowd
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError
-from wisecrowd.plan.assessment import GroupedWorkers, assess_crowd, require_votes
+from wisecrowd.plan.starting_point import GroupedWorkers, assess_votes, get_planned_workers, require_votes
 from wisecrowd.simulate import simulate_panel
 
 
@@ -32,8 +32,8 @@ def test_votes_that_are_alone_say_nothing_of_workers() -> None:
 
 def test_confidence_is_that_of_aggregate() -> None:
     crowd = simulate_crowd(n_tasks=150, n_workers=12, n_classes=3, votes_per_task=3, random_state=2).crowd
-    assessment = assess_crowd(crowd)
-    assert assessment.diagnosis.model.name == "dawid-skene"
+    assessment = assess_votes(crowd)
+    assert get_planned_workers(assessment).model.name == "dawid-skene"
     expected = estimate_confidence(ModelAverage().fit(crowd), crowd)
     np.testing.assert_array_equal(assessment.labels.confidence, expected.confidence)
     rows = np.arange(crowd.n_tasks)
@@ -44,8 +44,8 @@ def test_confidence_is_that_of_aggregate() -> None:
 def test_a_model_that_is_named_rates_workers_and_labels() -> None:
     crowd = simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=3, random_state=5).crowd
     fitted = DawidSkene().fit(crowd)
-    assessment = assess_crowd(crowd, fitted)
-    assert assessment.diagnosis.model is fitted
+    assessment = assess_votes(crowd, fitted)
+    assert get_planned_workers(assessment).model is fitted
     np.testing.assert_array_equal(assessment.labels.confidence, estimate_confidence(fitted, crowd).confidence)
 
 
@@ -55,7 +55,7 @@ def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
     for seed in range(5):
         made = simulate_crowd(n_tasks=120, n_workers=12, n_classes=3, votes_per_task=3, random_state=seed)
         model = DawidSkene().fit(made.crowd)
-        labels = assess_crowd(made.crowd, model).labels
+        labels = assess_votes(made.crowd, model).labels
         right = (model.labels_ == made.truth).mean()
         gaps.append((labels.confidence.mean() - right, model.posterior_.max(axis=1).mean() - right))
     ours, em = np.array(gaps).T
@@ -67,8 +67,8 @@ def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
 def test_groups_of_workers_have_a_calibrated_posterior() -> None:
     made = simulate_panel(n_tasks=60)
     panel = Panel(groups=made.groups).fit(made.crowd)
-    assessment = assess_crowd(made.crowd, panel)
-    assert isinstance(assessment.diagnosis, GroupedWorkers)
+    assessment = assess_votes(made.crowd, panel)
+    assert isinstance(get_planned_workers(assessment), GroupedWorkers)
     rows = np.arange(60)
     np.testing.assert_allclose(
         assessment.posterior[rows, panel.posterior_.argmax(axis=1)], np.maximum(assessment.labels.confidence, 1 / 3)

@@ -1,0 +1,190 @@
+"""One story in every view: all commands, the report, the service and its page show the same figures for the same votes."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import wisecrowd as wc
+from wisecrowd.cli import build_app
+from wisecrowd.diagnose.assessment import CrowdAssessment, assess_crowd
+from wisecrowd.utils.text import format_percent
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+pytest.importorskip("jinja2", reason="the extra report is not installed")
+
+from wisecrowd.service.events import Upsert, VoteRecord
+from wisecrowd.service.question_state import QuestionState
+from wisecrowd.service.refits import calibrate_question, refit_question
+from wisecrowd.service.status_page import render_status_page
+from wisecrowd.service.store import Store
+
+#: Real crowds of different sizes, numbers of classes and agreement; the fifth crowd is simulated.
+REAL = ["bluebirds", "labelme", "weather_cf", "wsd"]
+SIMULATED = "simulated"
+
+
+def simulate() -> pd.DataFrame:
+    """Return votes with spammers, an adversary and a copier."""
+    kinds = ["noisy(0.75)"] * 12 + ["spammer"] * 2 + ["adversary"]
+    votes = wc.simulate_crowd(150, workers=kinds, n_classes=3, votes_per_task=5, random_state=3).crowd.to_frame()
+    copied = votes[votes["worker"] == "w00"].assign(worker="copier")
+    return pd.concat([votes, copied])[["task", "worker", "label"]]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[SIMULATED, *(pytest.param(name, marks=[pytest.mark.data, pytest.mark.slow]) for name in REAL)],
+)
+def votes(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """File with the votes of a crowd."""
+    if request.param == SIMULATED:
+        frame = simulate()
+    else:
+        frame = request.getfixturevalue("dataset")(request.param).crowd.to_frame()[["task", "worker", "label"]]
+    path = tmp_path_factory.mktemp("views") / "votes.csv"
+    frame.astype(str).to_csv(path, index=False)
+    return path
+
+
+def run(*words: object) -> Any:
+    """Run a command and return what it prints."""
+    result = CliRunner().invoke(
+        build_app(), [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def crowd(votes: Path) -> wc.Crowd:
+    return wc.read(votes)
+
+
+@pytest.fixture(scope="module")
+def assessment(crowd: wc.Crowd) -> CrowdAssessment:
+    return assess_crowd(crowd)
+
+
+@pytest.fixture(scope="module")
+def figures(assessment: CrowdAssessment) -> dict[str, Any]:
+    """Figures of the library, which all views have to show."""
+    return assessment.to_dict()
+
+
+def describe_interval(assessment: CrowdAssessment) -> str:
+    accuracy = assessment.accuracy
+    return f"90 % interval {format_percent(accuracy.low)} to {format_percent(accuracy.high)}"
+
+
+@pytest.fixture(scope="module")
+def page(votes: Path) -> str:
+    """Report on the votes."""
+    path = votes.parent / "page.html"
+    run("report", votes, "-o", path, "--no-compare", "-q")
+    return html.unescape(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def state(votes: Path) -> Iterator[QuestionState]:
+    """State of the service after all votes have arrived."""
+    store = Store(f"sqlite:///{votes.parent / 'votes.db'}")
+    frame = pd.read_csv(votes, dtype=str)
+    records = [VoteRecord("mood", *row) for row in frame.itertuples(index=False)]
+    store.apply([Upsert(f"id:{number}", (record,)) for number, record in enumerate(records)])
+    state = QuestionState.create(store.vocabularies["mood"], wc.ModelAverage(), 0.9)
+    state.update_sizes()
+    state.finish_calibration(calibrate_question(store.url, 0, wc.ModelAverage()))
+    state.start_fit()
+    state.finish_fit(refit_question(store.url, 0, wc.ModelAverage(), state.calibration))
+    yield state
+    store.close()
+
+
+def test_commands_have_the_figures_of_the_library(votes: Path, figures: dict[str, Any]) -> None:
+    out = {name: votes.parent / name for name in ("aggregate", "diagnose", "plan")}
+    records = {
+        "aggregate": json.loads(run("aggregate", votes, "--json", "-o", out["aggregate"]))["summary"],
+        "diagnose": json.loads(run("diagnose", votes, "--json", "-o", out["diagnose"])),
+        "plan": json.loads(run("plan", votes, "--budget", 5, "--json")),
+    }
+    assert {name: record["figures"] for name, record in records.items()} == dict.fromkeys(records, figures)
+    labels = pd.read_csv(out["aggregate"] / "labels.csv", dtype={"task": str, "label": str}).set_index("task")
+    tasks = pd.read_csv(out["diagnose"] / "tasks.csv", dtype={"task": str, "label": str}).set_index("task")
+    np.testing.assert_allclose(labels["confidence"], tasks.loc[labels.index, "confidence"], atol=1e-6)
+    assert (labels["label"] == tasks.loc[labels.index, "label"]).all()
+    np.testing.assert_allclose(labels["confidence"].mean(), figures["mean_confidence"], atol=1e-5)
+    assert records["plan"]["curve"][0]["expected_accuracy"] == pytest.approx(figures["mean_confidence"], abs=1e-6)
+    spammers = {
+        name for name, flags in figures["flagged_workers"].items() if {"spammer", "one-button"} & set(flags.split(", "))
+    }
+    assert set(records["plan"]["left_out"]) == spammers
+    for name in ("aggregate", "diagnose"):
+        workers = pd.read_csv(out[name] / "workers.csv", dtype={"worker": str}, keep_default_na=False).set_index(
+            "worker"
+        )
+        assert list(workers["flags"][workers["flags"] != ""].items()) == list(figures["flagged_workers"].items())
+        assert workers["flags"].iloc[len(figures["flagged_workers"]) :].eq("").all(), "flagged workers come first"
+
+
+def test_the_printed_summaries_agree(votes: Path, figures: dict[str, Any]) -> None:
+    accuracy = wc.evaluate.accuracy.AccuracyEstimate.from_dict(figures["expected_accuracy"])
+    for words in (("aggregate", votes), ("diagnose", votes), ("plan", votes, "--budget", 5)):
+        text = " ".join(run(*words).split())
+        assert f"Accuracy expected {accuracy}, by votes alone" in text
+        assert f"mean confidence {figures['mean_confidence']:.3f}" in text
+        n_flagged = len(figures["flagged_workers"])
+        assert f"Flagged {f'{n_flagged:,} of' if n_flagged else 'none of'}" in text
+
+
+def test_the_report_shows_them(page: str, figures: dict[str, Any], assessment: CrowdAssessment) -> None:
+    first_tile = re.search(
+        r"<dl class=\"tiles\">\s*<div><dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", page, re.S
+    )
+    assert first_tile is not None
+    interval = describe_interval(assessment)
+    assert first_tile.groups() == (
+        "expected accuracy",
+        format_percent(assessment.accuracy.accuracy),
+        f"of the labels; {interval}",
+    )
+    rows = re.findall(r"<tr data-tags=\"([^\"]*)\" data-least", page)
+    assert [tags for tags in rows if tags] == [flags.replace(",", "") for flags in figures["flagged_workers"].values()]
+    assert f"Use the labels of {figures['recommended_method']}." in page
+    assert all(f"<strong>Warning:</strong> {warning}" in page for warning in figures["warnings"])
+
+
+def test_the_service_and_its_page_show_them(
+    state: QuestionState, figures: dict[str, Any], assessment: CrowdAssessment
+) -> None:
+    summary = state.describe()
+    assert summary["flagged_workers"] == figures["flagged_workers"]
+    assert summary["recommended_method"] == figures["recommended_method"]
+    assert summary["warnings"] == figures["warnings"]
+    assert summary["mean_confidence"] == pytest.approx(figures["mean_confidence"], abs=1e-4)
+    assert summary["expected_accuracy"] == pytest.approx(figures["expected_accuracy"], abs=1e-4)
+    expected = assessment.labels.table
+    answers = pd.DataFrame(state.describe_tasks(np.arange(state.n_tasks))).set_index("task")
+    expected.index = expected.index.astype(str)
+    np.testing.assert_allclose(answers["confidence"], expected.loc[answers.index, "confidence"], atol=1e-3)
+    coordinator: Any = SimpleNamespace(lock=threading.Lock(), questions=lambda: [state], started_at=0.0, n_events=1)
+    text = html.unescape(bytes(render_status_page(coordinator).body).decode())
+    assert f"<strong>{format_percent(assessment.accuracy.accuracy)}</strong>" in text
+    assert f"{describe_interval(assessment)}, by votes alone" in text
+    shown = [flag for flags in figures["flagged_workers"].values() for flag in flags.split(", ")]
+    assert re.findall(r'<span class="flag">(.*?)</span>', text)[: len(shown)] == shown[:20]
+    workers = assessment.worker_table
+    described = {row["worker"]: row["accuracy"] for row in state.describe_workers()}
+    rated = {str(worker): accuracy for worker, accuracy in workers["accuracy"].items()}
+    assert described == pytest.approx(rated, abs=1e-3)
