@@ -30,9 +30,11 @@ def test_writes_labels_workers_and_a_record(run: Any, votes: Path) -> None:
     np.testing.assert_allclose(confidence, estimate.confidence, atol=1e-6)
     workers = rows_of(Path("out/workers.csv"))
     assert [(row["worker"], row["n_votes"]) for row in workers] == [
-        (name, "12") for name in ("ann", "bob", "cy", "zed")
+        (name, "12") for name in ("zed", "ann", "bob", "cy")
     ]
-    np.testing.assert_allclose([float(row["accuracy"]) for row in workers], fitted.workers_["accuracy"], atol=1e-6)
+    assert [row["flags"] for row in workers] == ["one-button", "", "", ""]  # flagged workers come first
+    accuracy = {row["worker"]: float(row["accuracy"]) for row in workers}
+    assert accuracy == pytest.approx(fitted.workers_["accuracy"].to_dict(), abs=1e-6)
 
 
 def test_the_record_names_method_input_and_files(run: Any, votes: Path) -> None:

@@ -54,8 +54,8 @@ def test_writes_labels_workers_model_and_record(run: Any, votes: Path, features:
     assert {row["task"]: row["label"] for row in labels} == fitted.labels_.to_dict()
     expected = wc.estimate_confidence(fitted, wc.read(votes)).confidence
     np.testing.assert_allclose([float(row["confidence"]) for row in labels], expected, atol=1e-6)
-    accuracy = [float(row["accuracy"]) for row in rows_of("out/workers.csv")]
-    np.testing.assert_allclose(accuracy, fitted.workers_["accuracy"], atol=1e-6)
+    accuracy = {row["worker"]: float(row["accuracy"]) for row in rows_of("out/workers.csv")}
+    assert accuracy == pytest.approx(fitted.workers_["accuracy"].to_dict(), abs=1e-6)
     record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
     assert (record["method"], record["parameters"]["l2"]) == ("raykar", 3.0)
     assert record["command"]["features"] == str(features)
@@ -69,7 +69,7 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, votes: Path, featur
     text = run("learn", votes.name, "-x", features.name, *RAYKAR, "--predict", new.name, "-o", "out").stdout
     lines = {line.split()[0]: line for line in text.splitlines() if not line.startswith(" ")}
     assert list(lines) == [
-        "Read", "Votes", "Features", "Method", "Classes", "Accuracy", "Certainty", "Best", "Worst", "Predicted", "Wrote",
+        "Read", "Votes", "Features", "Method", "Classes", "Accuracy", "Certainty", "Flagged", "Best", "Worst", "Predicted", "Wrote",
     ]  # fmt: skip
     assert lines["Read"].endswith("votes.csv and X.csv")
     assert "2 for each task; 1 further task not labelled" in lines["Features"]

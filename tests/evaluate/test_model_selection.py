@@ -110,3 +110,15 @@ def test_classes_without_order_are_not_compared_by_ordinal_methods() -> None:
     assert "graded-response" not in compare_methods(crowd).table.index
     with pytest.raises(InputError, match=r"graded-response cannot be compared: .*--ordered"):
         compare_methods(crowd, ["graded-response"])
+
+
+def test_the_comparison_does_not_change_if_workers_are_renamed() -> None:
+    crowd = simulate_crowd(80, n_workers=12, n_classes=3, votes_per_task=4, random_state=4).crowd
+    frame = crowd.to_frame()
+    names = pd.Index(frame["worker"].unique())
+    renamed = frame.assign(worker=frame["worker"].map(dict(zip(names, reversed(names), strict=True))))
+    first, second = compare_methods(crowd), compare_methods(Crowd.from_frame(renamed))
+    assert first.best == second.best
+    assert set(first.tied_methods) == set(second.tied_methods)
+    columns = ["log_likelihood", "behind", "low", "high", "exponent"]
+    pd.testing.assert_frame_equal(first.table[columns], second.table[columns])

@@ -43,7 +43,9 @@ def test_answers_after_a_fit_equal_a_batch_fit(service: Any, simulated: Any, vot
     by_worker = {row["worker"]: row for row in service.get("/workers")["workers"]}
     assert {name: row["n_votes"] for name, row in by_worker.items()} == batch.workers_["n_votes"].astype(int).to_dict()
     accuracy = {name: row["accuracy"] for name, row in by_worker.items()}
-    assert accuracy == pytest.approx(batch.workers_["accuracy"].to_dict(), abs=1e-3)
+    rated = wc.diagnose_crowd(simulated.crowd, model=batch).workers
+    assert accuracy == pytest.approx(rated["accuracy"].to_dict(), abs=1e-3)
+    assert {name: row["flags"] for name, row in by_worker.items()} == rated["flags"].to_dict()
 
 
 def test_finished_tasks_agree_with_the_plan(service: Any, simulated: Any, votes: Any) -> None:

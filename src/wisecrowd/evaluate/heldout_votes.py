@@ -48,8 +48,6 @@ def fit_method(method: Method, crowd: Crowd, X: FeaturesLike | None) -> Method:
 def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     """Assign every vote to a fold, spreading the votes of a task over the folds.
 
-    The names of workers do not matter: votes of a task are ordered by all votes of their workers before they are shuffled.
-
     Parameters
     ----------
     crowd : Crowd
@@ -68,14 +66,33 @@ def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     >>> sorted(assign_vote_folds(Crowd.from_triples([("t1", worker, 0) for worker in "abc"]), 3, 0).tolist())
     [0, 1, 2]
     """
-    order = np.lexsort((_hash_workers(crowd)[crowd.worker_codes], crowd.task))
-    fold = np.empty(crowd.n_votes, dtype=np.intp)
-    fold[order] = _rows.assign_folds(crowd.task[order], crowd.n_tasks, folds, np.random.default_rng(seed))
-    return fold
+    return _rows.assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(seed))
 
 
-def _hash_workers(crowd: Crowd) -> NDArray[np.uint64]:
-    """Return a hash of the votes of each worker; workers with the same votes on the same tasks have the same hash."""
+def order_workers_by_votes(crowd: Crowd) -> Crowd:
+    """Return the same votes with workers in an order that does not depend on their names.
+
+    Folds and random starts of methods follow the order of workers. In this order, a comparison of methods is the same if workers
+    are renamed.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    Crowd
+        Votes with workers ordered by a hash of all their votes. Workers with the same votes on the same tasks are interchangeable.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 1)])
+    >>> renamed = Crowd.from_triples([("t1", "zoe", 0), ("t1", "bob", 1)])
+    >>> order_workers_by_votes(crowd).label.tolist() == order_workers_by_votes(renamed).label.tolist()
+    True
+    """
+    assert crowd.workers is not None
     vote_hash = crowd.task.astype(np.uint64) * np.uint64(max(crowd.n_classes, 1)) + crowd.label.astype(np.uint64)
     # Steps of the generator SplitMix64, which mix all bits.
     vote_hash = (vote_hash + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -83,7 +100,10 @@ def _hash_workers(crowd: Crowd) -> NDArray[np.uint64]:
         vote_hash = (vote_hash ^ (vote_hash >> np.uint64(shift))) * np.uint64(factor)
     worker_hash = np.zeros(crowd.n_workers, dtype=np.uint64)
     np.add.at(worker_hash, crowd.worker_codes, vote_hash)
-    return worker_hash
+    order = np.argsort(worker_hash, kind="stable")
+    rank = np.empty(crowd.n_workers, dtype=np.int32)
+    rank[order] = np.arange(crowd.n_workers, dtype=np.int32)
+    return crowd.replace_fields(worker=rank[crowd.worker_codes], workers=crowd.workers[order])
 
 
 def heldout_log_probs(

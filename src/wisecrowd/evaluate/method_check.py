@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, heldout_log_probs
+from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, heldout_log_probs, order_workers_by_votes
 from wisecrowd.evaluate.ranking import rank_log_probs
 
 #: Method that a model of workers has to beat: it knows nothing about them.
@@ -19,6 +19,8 @@ BASELINE = "majority-vote"
 FOLDS = 5
 #: Largest number of votes in a check. More votes take longer and do not change the answer.
 MAX_CHECKED_VOTES = 10_000
+#: Largest number of classes in a check, whose cost grows with their square.
+MAX_CHECKED_CLASSES = 500
 #: Distance behind the baseline, in nats per vote, from which the default method is rejected. On 24 public crowds it is behind by
 #: 0.04 at most, and then it is still as accurate.
 REJECTED_DISTANCE = 0.1
@@ -76,16 +78,19 @@ def check_default_method(crowd: Crowd, *, random_state: int = 0) -> MethodCheck 
     Returns
     -------
     MethodCheck or None
-        Result; None if there are too few votes.
+        Result; None if there are too few votes, or too many classes.
 
     Examples
     --------
     >>> print(check_default_method(Crowd.from_triples([("t1", "ann", 0)])))
     None
     """
+    if crowd.n_classes > MAX_CHECKED_CLASSES:
+        return None
     sample = crowd[sample_tasks(crowd, MAX_CHECKED_VOTES, random_state)] if crowd.n_votes > MAX_CHECKED_VOTES else crowd
     if sample.n_votes < 2 * FOLDS or sample.n_classes < 2 or sample.votes_per_task.max(initial=0) < 2:
         return None
+    sample = order_workers_by_votes(sample)
     fold = assign_vote_folds(sample, FOLDS, random_state)
     log_probs = {
         name: heldout_log_probs(find(name)(), sample, None, fold, FOLDS) for name in (DEFAULT_METHOD, BASELINE)

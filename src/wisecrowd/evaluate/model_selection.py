@@ -21,7 +21,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
-from wisecrowd.evaluate.heldout_votes import assign_vote_folds, fit_method, heldout_log_probs
+from wisecrowd.evaluate.heldout_votes import assign_vote_folds, fit_method, heldout_log_probs, order_workers_by_votes
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 from wisecrowd.evaluate.method_check import MethodCheck, choose_exponent, judge_default_method
 from wisecrowd.evaluate.ranking import rank_log_probs
@@ -146,20 +146,21 @@ def compare_methods(
     votes = require_categorical_crowd(crowd, "comparing methods")
     check_folds(folds, votes.n_votes)
     candidates = _resolve_candidates(methods, X, votes)
-    fold = assign_vote_folds(votes, folds, random_state)
+    ordered_votes = order_workers_by_votes(votes)
+    fold = assign_vote_folds(ordered_votes, folds, random_state)
     log_probs, seconds = predict_heldout_votes(
         candidates,
-        lambda method: heldout_log_probs(method, votes, X, fold, folds),
+        lambda method: heldout_log_probs(method, ordered_votes, X, fold, folds),
         folds,
         failures_are_skipped=methods is None,
     )
-    table, tied_methods = _rank_methods(log_probs, votes, random_state)
+    table, tied_methods = _rank_methods(log_probs, ordered_votes, random_state)
     table["seconds"] = pd.Series(seconds)
     fitted = {name: fit_method(candidates[name], votes, X) for name in table.index}
     answers = pd.DataFrame({name: method.labels_ for name, method in fitted.items()})
     if truth is not None:
         table = table.join(_score_with_truth(fitted, truth, table.index[0]))
-    check = judge_default_method(log_probs, votes, random_state)
+    check = judge_default_method(log_probs, ordered_votes, random_state)
     best = tied_methods[0] if votes.is_ordered else _recommend(tied_methods, fitted, check)
     return Comparison(
         table,
