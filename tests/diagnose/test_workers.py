@@ -139,5 +139,5 @@ def test_scores_of_many_classes_equal_those_of_whole_matrices(monkeypatch: pytes
     label_shares = np.einsum("k,rkl->rl", prior, matrix)[:, None]
     information = np.einsum("k,rkl->r", prior, matrix * np.log(matrix / label_shares))
     monkeypatch.setattr(WorkerDiagnosis, "confusion_of", None)
-    np.testing.assert_allclose(found.spammer_score, squares / (30 * 29), rtol=1e-9)
+    np.testing.assert_allclose(found.reliability, squares / (30 * 29), rtol=1e-9)
     np.testing.assert_allclose(found.information, information / -(prior * np.log(prior)).sum(), rtol=1e-9)

@@ -304,14 +304,11 @@ def _score(
 
 def _figures(truth: pd.Series, fitted: Method, estimate: LabelConfidence | None) -> dict[str, Any]:
     """Return accuracy and related figures, and counts of tasks whose true class nobody voted for."""
-    from wisecrowd.evaluate.intervals import share_interval
     from wisecrowd.evaluate.metrics import summary
     from wisecrowd.evaluate.truth_alignment import align_prediction
 
     figures: dict[str, Any] = summary(truth, fitted)
-    if "accuracy" in figures:
-        low, high = share_interval(figures["accuracy"] * figures["n_tasks"], figures["n_tasks"])
-        figures |= {"accuracy_low": round(float(low), 6), "accuracy_high": round(float(high), 6)}
+    figures |= accuracy_interval(figures)
     if estimate is not None:
         figures["calibration_error"] = estimate.calibration_error(truth)
         both = align_prediction(truth, fitted)
@@ -319,6 +316,27 @@ def _figures(truth: pd.Series, fitted: Method, estimate: LabelConfidence | None)
         if unknown := _unknown(true, fitted.classes_):
             figures["unknown_classes"] = unknown
     return figures
+
+
+def accuracy_interval(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Return the interval of the accuracy in a score, for JSON.
+
+    Parameters
+    ----------
+    figures : mapping
+        Score with the accuracy and the number of tasks.
+
+    Returns
+    -------
+    dict of str to float
+        ``accuracy_low`` and ``accuracy_high``; empty for numbers.
+    """
+    from wisecrowd.evaluate.intervals import share_interval
+
+    if "accuracy" not in figures:
+        return {}
+    low, high = share_interval(figures["accuracy"] * figures["n_tasks"], figures["n_tasks"])
+    return {"accuracy_low": round(float(low), 6), "accuracy_high": round(float(high), 6)}
 
 
 def warn_unknown_classes(truth: pd.Series | None, crowd: Crowd, path: Path | None) -> None:

@@ -184,6 +184,7 @@ class LabelStream:
             is_known = true_class != -1
             right = posterior.to_numpy().argmax(axis=1)[is_known] == true_class[is_known]
             score = summary(score_truth, posterior)
+            score |= fitting.accuracy_interval(score)
             score["calibration_error"] = confidence_error(confidence[is_known], right)
             facts["score"] = score | {"n_without_truth": self.glance.tasks - int(score["n_tasks"])}
         return facts
