@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import os
 import pkgutil
@@ -316,6 +317,22 @@ def test_every_dependency_is_constrained() -> None:
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     required = {re.split(r"[\[<>=~!; ]", entry)[0] for group in groups for entry in group}
     assert sorted(required - pinned - {"wisecrowd"}) == []
+
+
+def test_every_extra_is_checked_and_described() -> None:
+    """``make test-extras`` installs each by itself, and a page says what it is for."""
+    specification = importlib.util.spec_from_file_location("install_extras", ROOT / ".ci" / "install_extras.py")
+    assert specification is not None
+    assert specification.loader is not None
+    checks = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(checks)
+    assert sorted(checks.CHECKS) == sorted([checks.BASE, *checks.list_extras()])
+    page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(described) == sorted(checks.list_extras())
+    everything = re.search(r"\[([\w,]+)\]", PROJECT["optional-dependencies"]["all"][0])
+    assert everything is not None
+    assert sorted(everything[1].split(",")) == sorted(checks.list_extras())
 
 
 def test_every_missing_extra_can_be_installed() -> None:
