@@ -116,6 +116,15 @@ try:
 finally:
     service.send_signal(signal.SIGTERM)
     assert service.wait(60) == 0, "the service did not end"
+command = ["wisecrowd", "review", "votes.csv", "--port", port, "--limit", "3"]
+review = subprocess.Popen(command, env={**os.environ, "WISECROWD_TOKEN": token}, stderr=subprocess.PIPE, text=True)
+try:
+    assert any("Open http" in line for line in review.stderr), "the review did not start"
+    page = urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/", headers=header)).read()
+    assert b"What is the true label?" in page
+finally:
+    review.send_signal(signal.SIGTERM)
+    assert review.wait(60) == 0, "the review did not end"
 """
 
 

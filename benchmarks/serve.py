@@ -3,8 +3,8 @@
     python benchmarks/serve.py --quick            # all parts, small
     python benchmarks/serve.py load kills         # some parts, in full
 
-Parts: load (five minutes), throughput, kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need
-WISECROWD_DATA. Results of a part replace the previous ones in results/serve.json; runs of the load are appended.
+Parts: load (five minutes), stalls, throughput, kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two
+need WISECROWD_DATA. Results of a part replace the previous ones in results/serve.json; runs of the load are appended.
 results/serve.md is written from that file. With --quick, nothing is written unless -o is given.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import secrets
 import signal
 import socket
@@ -36,7 +37,13 @@ PROTOCOL = [
     "*Load*: a client sends votes at a constant rate over 64 connections, one vote per request, whether or not earlier requests",
     "were answered, and reads ten answers per second. Latencies count from the time at which a vote was due. An answer means",
     "that the vote is on disk (SQLite, write-ahead log, synchronous). Client, service and background processes share the",
-    "machine. The votes in the database are counted at the end. Each run has a row. *Throughput*: 64 connections send votes as",
+    "machine. The votes in the database are counted at the end. Each run has a row. *Costs*: longest processor time of all that",
+    "can hold up votes, with as many votes as a run of five minutes has; it does not depend on what else the machine does.",
+    "*Stalls*: 20 seconds of load at a lower rate, as the machine is, and while other programs use the disk (three, writing 512",
+    "MB and waiting for the disk, again and again) or the processors (two endless loops). The columns are the longest durations in",
+    "milliseconds: votes (also the 99.9 % quantile), transactions with waiting for the disk, garbage collections, adoptions of",
+    "fits, waiting for readers, and two probes outside of the service, of waiting for the disk and of waking up.",
+    "*Throughput*: 64 connections send votes as",
     "fast as they are answered, to the service with its limits of connections and to the same service with uvicorn's protocol,",
     "in turns; medians, and processor time of the service without its fits. *Kills*: the service receives SIGKILL at",
     "random times under load and is started again; votes without an acknowledgement are sent again. All acknowledged votes must",
@@ -85,6 +92,15 @@ class Service:
         )
         with urllib.request.urlopen(request, timeout=300) as answer:
             return json.load(answer)
+
+    def longest_durations(self) -> dict[str, float]:
+        """Return the longest durations of everything that the service measures, in milliseconds."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers=headers)
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            lines = answer.read().decode().splitlines()
+        pattern = re.compile(r"wisecrowd_(\w+)_seconds_max (\S+)")
+        return {match[1]: 1e3 * float(match[2]) for line in lines if (match := pattern.fullmatch(line))}
 
     def client(self, *arguments: object) -> list[str]:
         return python("programs/serve_client.py", self.port, *arguments)
@@ -140,6 +156,49 @@ def load(ledger: Ledger, *, quick: bool) -> None:
         len(set(acknowledged_votes) ^ set(stored)) + len(stored) - len(set(stored)),
         at_most=0,
     )
+
+
+def stalls(ledger: Ledger, *, quick: bool) -> None:
+    """Tell apart what holds up votes: the service, the disk or the processors."""
+    costs = run(python("programs/serve_costs.py", 20_000 if quick else 300_000))
+    ledger.note("Costs", **costs)
+    names = ("ms_transaction", "ms_update", "ms_receive_fit", "ms_adopt_fit", "ms_collect_everything")
+    ledger.want("ms of processor time for which the service itself holds up votes, all at once",
+                sum(costs[name] for name in names), at_most=250)  # fmt: skip
+    rate, seconds = 200, 5 if quick else 20
+    for condition in ("as it is", "disk busy", "processors busy"):
+        with tempfile.TemporaryDirectory() as folder:
+            service = Service(Path(folder) / "votes.db")
+            service.start()
+            disturbances = [subprocess.Popen(command, cwd=folder) for command in _DISTURBANCES.get(condition, [])]
+            probe = subprocess.Popen(python("programs/serve_probe.py", folder, seconds), stdout=subprocess.PIPE)
+            load_average = os.getloadavg()[0]
+            try:
+                client = service.client(rate, 0, rate * seconds, 5, Path(folder) / "acknowledged")
+                result = run(client, WISECROWD_TOKEN=service.token)
+            finally:
+                for process in disturbances:
+                    process.kill()
+                    process.wait()
+            probed = json.loads(probe.communicate()[0])
+            longest = service.longest_durations()
+            service.kill(signal.SIGTERM)
+        ledger.note(
+            "Stalls", condition=condition, load_average=load_average, votes=result["votes"], p50=1e3 * result["vote_p50"],
+            p99=1e3 * result["vote_p99"], p999=1e3 * result["vote_p99.9"], worst=1e3 * result["vote_worst"],
+            transaction=longest["commit"], garbage=longest["gc"], adoption=longest["fit_adoption"],
+            readers=longest["lock_wait"], probe_disk=1e3 * probed["fsync_worst"], probe_wake=1e3 * probed["wake_worst"],
+        )  # fmt: skip
+
+
+#: Programs that use the disk or the processors, by condition.
+_DISTURBANCES = {
+    "disk busy": [
+        ["bash", "-c", f"while :; do dd if=/dev/zero of=disturbance{n} bs=1M count=512 conv=fsync 2>&1; done > log{n}"]
+        for n in range(3)
+    ],
+    "processors busy": [[sys.executable, "-c", "while True: pass"]] * 2,
+}
 
 
 def throughput(ledger: Ledger, *, quick: bool) -> None:
@@ -275,7 +334,15 @@ def _compare_with_batch(labels: dict[str, str], stored: list[int]) -> float:
     return float((batch == batch.index.map(labels)).mean())
 
 
-PARTS = {"load": load, "throughput": throughput, "kills": kills, "fuzz": fuzz, "replay": replay, "early": early}
+PARTS = {
+    "load": load,
+    "stalls": stalls,
+    "throughput": throughput,
+    "kills": kills,
+    "fuzz": fuzz,
+    "replay": replay,
+    "early": early,
+}
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ def test_draw_check_and_evaluate(run: Any, simulated: tuple[Path, pd.Series]) ->
     drawn = run("audit", votes, "--size", "40", "-o", "audit")
     assert drawn.exit_code == 0, drawn.output
     assert "40 tasks to check" in drawn.stdout
+    assert f"wisecrowd review {votes} --tasks audit -o checked.csv" in " ".join(drawn.stdout.split())
     checks = pd.read_csv("audit/checks.csv", dtype={"truth": object})
     assert list(checks.columns) == ["task", "truth", "stratum", "weight"]
     assert checks["weight"].sum() == pytest.approx(200)

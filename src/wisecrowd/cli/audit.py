@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,6 +129,9 @@ def audit(
         summary["drawn"] = len(sample)
         facts.append(("Drawn", f"{len(sample):,} tasks to check, {sample['weight'].min():.2g} to "
                       f"{sample['weight'].max():.2g} tasks each stands for"))  # fmt: skip
+        if output is not None:
+            words = ["wisecrowd", "review", str(votes), "--tasks", str(output), "-o", "checked.csv"]
+            facts.append(("Check", f"fill in the column truth of {CHECKS}, or: {shlex.join(words)}"))
     command = {
         "votes": str(votes), **reading.to_record(vote_source), "size": size, "checked": fitting.path_text(checked),
         "gold": fitting.path_text(gold), "within": within, "seed": seed,

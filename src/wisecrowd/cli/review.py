@@ -137,7 +137,7 @@ def review(
         from wisecrowd.service.review_app import create_review_app
         from wisecrowd.service.server import bind_socket, create_server
     except ImportError as error:
-        raise MissingExtra("serve", "services") from error
+        raise MissingExtra("serve", "review pages") from error
     check_host(host, insecure=insecure)
     reading.check_gold_columns(gold)
     _check_output(output, [path for path in (votes, tasks, texts, images, gold) if path is not None])
