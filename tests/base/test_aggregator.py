@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV, KFold
 
-from wisecrowd import KOS, Crowd, DawidSkene, MajorityVote
+from wisecrowd import KOS, Crowd, DawidSkene, MajorityVote, Median, methods, simulate_crowd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import method_class
 from wisecrowd.engines import LocalEngine
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import InputError, UsageError
 
 CROWD = Crowd.from_triples(
     [(f"t{task}", f"w{worker}", "ab"[(task * worker) % 2]) for task in range(6) for worker in range(3)]
@@ -90,3 +91,59 @@ class TestResultsFromAnEngine:
         fitted = MajorityVote().fit(CROWD.to_shards(tmp_path / "crowd", votes_per_shard=6))
         assert "posterior_" not in vars(fitted)
         assert fitted.labels_.equals(MajorityVote().fit(CROWD).labels_)
+
+
+MADE = simulate_crowd(240, 10, 3, votes_per_task=4, workers={"expert": 3, "noisy": 5, "spammer": 2}, random_state=1)
+
+
+def test_the_score_is_the_log_probability_of_new_votes() -> None:
+    training, new = MADE.crowd[:160], MADE.crowd[160:]
+    fitted = DawidSkene(smoothing=1.0).fit(training)
+    total = 0.0
+    for task in range(new.n_tasks):
+        rows = np.flatnonzero(new.task == task)
+        joint = fitted.prior_ * np.prod(fitted.confusion_[new.worker_codes[rows], :, new.label[rows]], axis=0)
+        total += np.log(joint.sum())
+    assert fitted.score(new) == pytest.approx(total / new.n_votes, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["majority-vote", "dawid-skene", "model-average", "glad", "ebcc", "one-coin", "wawa"])
+def test_a_model_predicts_new_votes_better_than_chance(name: str) -> None:
+    fitted = methods("aggregate")[name]().fit(MADE.crowd[:160])
+    score = fitted.score(MADE.crowd[160:])
+    counts = np.bincount(MADE.crowd.label)
+    shares = counts / counts.sum()
+    assert (shares * np.log(shares)).sum() < score < 0
+
+
+def test_the_score_chooses_parameters_by_heldout_votes() -> None:
+    search = GridSearchCV(DawidSkene(), {"smoothing": [1e-6, 1.0, 300.0]}, cv=3, error_score="raise").fit(MADE.crowd)
+    assert search.best_params_ == {"smoothing": 1.0}
+    assert search.best_estimator_.labels_.shape == (240,)
+    by_hand = []
+    for train, test in KFold(3).split(np.zeros(240)):
+        by_hand.append(DawidSkene(smoothing=1.0).fit(MADE.crowd[train]).score(MADE.crowd[test]))
+    assert search.best_score_ == pytest.approx(np.mean(by_hand))
+
+
+def test_new_workers_texts_for_numbers_and_missing_ids_are_scored() -> None:
+    votes = [(task, worker, (task + (worker == 2)) % 2) for task in range(12) for worker in range(3)]
+    fitted = DawidSkene().fit(Crowd.from_triples(votes))
+    expected = fitted.score(Crowd.from_triples([(99, 0, 1), (99, 1, 1)]))
+    assert fitted.score(Crowd.from_triples([("99", "0", "1"), ("99", "1", "1")])) == pytest.approx(expected)
+    assert fitted.score(Crowd.from_triples([(99, 77, 1), (99, 78, 1)])) < expected
+    counts = MajorityVote().fit(MADE.crowd.drop_workers())
+    assert -1.2 < counts.score(MADE.crowd.drop_workers()[:50]) < 0
+
+
+def test_votes_that_cannot_be_scored_are_refused() -> None:
+    fitted = DawidSkene().fit(MADE.crowd)
+    with pytest.raises(InputError, match="classes that the fit did not know: 'c9'"):
+        fitted.score(Crowd.from_triples([("t", "w", "c9")]))
+    with pytest.raises(UsageError, match="not fitted"):
+        DawidSkene().score(MADE.crowd)
+    numbers = Crowd.from_triples([("t", "a", 0.5), ("t", "b", 0.7)], numeric=True)
+    with pytest.raises(UsageError, match="score needs class labels"):
+        Median().fit(numbers).score(numbers)
+    with pytest.raises(UsageError, match="Known truth is given as truth="):
+        GridSearchCV(DawidSkene(), {"smoothing": [1.0]}, cv=3, error_score="raise").fit(MADE.crowd, MADE.truth)

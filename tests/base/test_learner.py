@@ -74,7 +74,7 @@ class TestFit:
             (
                 (X, Crowd.from_triples([("t1", "ann", "a")])),
                 InputError,
-                "needs two classes or more, and these votes name only 'a'",
+                "needs two classes or more, and these votes have one class, 'a'",
             ),
         ],
     )
@@ -157,7 +157,7 @@ class TestScore:
 def test_before_a_fit_nothing_is_known() -> None:
     with pytest.raises(UsageError, match="not fitted"):
         Threshold().predict(X)
-    with pytest.raises(UsageError, match="not fitted"):
+    with pytest.raises(UsageError, match="call fit first"):
         _ = Threshold().n_features_in_
 
 

@@ -358,3 +358,24 @@ def test_one_of_each_is_singular() -> None:
         repr(Crowd.from_triples([("t1", "ann", "cat")])) == "Crowd(1 vote: 1 task x 1 worker, 1 class, 1.0 votes/task)"
     )
     assert "1 ordered class," in repr(Crowd.from_triples([("t1", "ann", "1")], ordered=True))
+
+
+def test_tasks_are_put_in_an_order() -> None:
+    crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "cat")])
+    assert not crowd.has_task_order
+    ordered = crowd.order_tasks(pd.DataFrame(index=["t3", "t2", "t1"]))
+    assert ordered.has_task_order
+    assert ordered.tasks.tolist() == ["t3", "t2", "t1"]
+    pd.testing.assert_frame_equal(
+        ordered.to_frame().sort_values(["task", "worker"], ignore_index=True), crowd.to_frame(), check_categorical=False
+    )
+    with pytest.raises(InputError, match="1 tasks with votes are missing in the order, for example 't1'"):
+        crowd.order_tasks(["t2"])
+    with pytest.raises(InputError, match="tasks occur twice: 't1'"):
+        crowd.order_tasks(["t1", "t1", "t2"])
+
+
+def test_an_order_may_be_text_where_tasks_are_numbers() -> None:
+    crowd = Crowd.from_triples([(1, "ann", "cat"), (2, "ann", "dog")])
+    assert crowd.order_tasks(["2", "1"]).tasks.tolist() == [2, 1]
+    assert crowd.order_tasks(["2", "1", "9"]).tasks.tolist() == ["2", "1", "9"]

@@ -80,7 +80,9 @@ def test_crowd_first(learner: Learner) -> None:
 
 def test_one_class_only(learner: Learner) -> None:
     same = Crowd.from_triples([(task, worker, "cat") for task in range(5) for worker in range(3)])
-    with pytest.raises(InputError, match=r"these votes name only 'cat'; name all classes .*classes=\[...\]"):
+    with pytest.raises(
+        InputError, match=r"these votes have one class, 'cat'; if there are others, name all .*classes=\[...\]"
+    ):
         learner.fit(np.eye(5), same)
 
 

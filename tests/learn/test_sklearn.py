@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from wisecrowd import Crowd, DawidSkene, Raykar, TwoStage, methods, simulate_crowd
+from wisecrowd import Crowd, DawidSkene, Raykar, TwoStage, methods, read, read_features, simulate_crowd, write
 from wisecrowd.base.learner import Learner
 from wisecrowd.errors import InputError, UsageError
 
@@ -146,3 +148,41 @@ class TestScore:
     def test_truth_of_the_wrong_length(self) -> None:
         with pytest.raises(InputError, match="y must have one class per row"):
             self.fitted.score(X, TRUTH.to_numpy()[:7])
+
+
+@pytest.fixture
+def read_crowd(tmp_path: Path) -> Crowd:
+    """The crowd as it is read from a file: its tasks have no order of their own."""
+    write(CROWD, tmp_path / "votes.csv")
+    return read(tmp_path / "votes.csv")
+
+
+def test_pipelines_take_crowds_that_were_read(read_crowd: Crowd, tmp_path: Path) -> None:
+    shuffled = X.sample(frac=1, random_state=1)
+    pipeline = make_pipeline(StandardScaler(), Raykar())
+    with pytest.raises(InputError, match=r"crowd\.order_tasks\(X\), or keep it: pipeline\.set_output"):
+        pipeline.fit(shuffled, read_crowd)
+    in_order = pipeline.fit(shuffled, read_crowd.order_tasks(shuffled)).score(shuffled, TRUTH[shuffled.index])
+    assert in_order > 0.9
+    kept = make_pipeline(StandardScaler(), Raykar()).set_output(transform="pandas").fit(shuffled, read_crowd)
+    assert kept.score(shuffled, TRUTH[shuffled.index]) == in_order
+    shuffled.rename_axis("task").to_csv(tmp_path / "X.csv")
+    table, crowd = read_features(tmp_path / "X.csv").align(read_crowd)
+    assert make_pipeline(StandardScaler(), Raykar()).fit(table, crowd).score(table, TRUTH[table.index]) == in_order
+
+
+def test_searches_take_crowds_that_were_read(read_crowd: Crowd) -> None:
+    shuffled = X.sample(frac=1, random_state=1)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), Raykar()), {"raykar__l2": [0.3, 30.0]}, cv=3, error_score="raise"
+    )
+    assert search.fit(shuffled, read_crowd.order_tasks(shuffled)).best_score_ > 0.6
+
+
+def test_metrics_by_name_explain_what_to_do() -> None:
+    with pytest.raises(UsageError, match="leave scoring out to score by held-out votes"):
+        cross_val_score(Raykar(), X, CROWD, cv=3, scoring="accuracy", error_score="raise")
+    by_truth = cross_val_score(
+        Raykar(), X, CROWD, cv=3, scoring=lambda model, rows, _: model.score(rows, TRUTH[rows.index])
+    )
+    assert by_truth.min() > 0.85

@@ -132,8 +132,8 @@ class Learner(Method):
         if votes.n_classes < 2:
             names = preview([] if votes.classes is None else votes.classes)
             raise InputError(
-                f"{type(self).__name__} needs two classes or more, and these votes name only {names}; name all classes when "
-                "reading the votes: classes=[...]"
+                f"{type(self).__name__} needs two classes or more, and these votes have one class, {names}; if there are others, "
+                "name all of them when reading the votes: classes=[...] (--classes)"
             )
         rows = align_feature_rows(X, votes)
         self._start_fit(votes)
@@ -188,7 +188,6 @@ class Learner(Method):
     @property
     def n_features_in_(self) -> int:
         """Number of features of a task."""
-        self._check_fitted("posterior_")
         return int(np.prod(self.feature_shape_))
 
     def predict_proba(self, X: FeaturesLike) -> NDArray[np.float64]:
@@ -332,6 +331,7 @@ class Learner(Method):
         if rows.shape[1:] != shape or rows.ndim < 2:
             raise InputError(
                 f"X must have rows of {' x '.join(map(str, shape))} features, as in training; got an array of shape {rows.shape}"
+                + (". Reshape your data: X.reshape(1, -1) is a single task" if rows.ndim == 1 else "")
             )
         problem = find_invalid_features(rows)
         if problem is not None:

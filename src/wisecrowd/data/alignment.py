@@ -175,7 +175,7 @@ def find_invalid_features(rows: NDArray[np.float64]) -> tuple[NDArray[np.bool_],
     axes = tuple(range(1, rows.ndim))
     is_infinite: NDArray[np.bool_] = np.asarray(np.logical_not(np.isfinite(rows)).any(axis=axes))
     if is_infinite.any():
-        return is_infinite, "not finite", "impute them first"
+        return is_infinite, "not finite", "impute them first (NaN or inf)"
     is_too_large: NDArray[np.bool_] = np.asarray(np.greater(np.abs(rows), MAX_FEATURE).any(axis=axes))
     if is_too_large.any():
         return is_too_large, "too large", f"scale them to between {-MAX_FEATURE:g} and {MAX_FEATURE:g}"
@@ -254,9 +254,12 @@ def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
         return features.iloc[position]
     if not crowd.has_task_order:
         raise InputError(
-            "a bare feature array cannot be matched to these tasks; index it by task "
-            "(pd.DataFrame(X, index=task_ids)), or fix the order with Crowd.from_frame(votes, tasks=task_ids)"
+            "a bare feature array cannot be matched to these tasks; index it by task (pd.DataFrame(X, index=task_ids)), or fix the "
+            "order of the tasks: crowd.order_tasks(task_ids). If a pipeline dropped the index of a table X, pass "
+            "crowd.order_tasks(X), or keep it: pipeline.set_output(transform='pandas')"
         )
+    if not hasattr(features, "__len__") and hasattr(features, "__array__"):
+        features = np.asarray(features)
     try:
         n_rows = len(features)
     except TypeError:  # a single number, or a sparse matrix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -39,6 +40,8 @@ from wisecrowd.utils.text import count_noun
 if TYPE_CHECKING:
     from wisecrowd.data.sharded import ShardedCrowd
 
+#: Calling functions among which a metric of scikit-learn is looked for; it is about five away.
+_MAX_CALLERS = 15
 #: Treatment of rows without a task, worker or label.
 Missing: TypeAlias = Literal["error", "drop"]
 #: Ids in their order, or None to collect them from the data.
@@ -769,6 +772,48 @@ class Crowd:
         selection = np.asarray(rows)
         return self.replace_fields(np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)]))
 
+    def order_tasks(self, tasks: pd.DataFrame | pd.Series | Iterable[Any]) -> Crowd:
+        """Put the tasks in a fixed order, so that arrays with a row per task can be matched to them.
+
+        scikit-learn's transformers drop the index of a table. A learner takes their arrays if the crowd has the order of the
+        table: ``make_pipeline(StandardScaler(), Raykar()).fit(X, crowd.order_tasks(X))``.
+
+        Parameters
+        ----------
+        tasks : DataFrame, Series or iterable
+            Table indexed by task, or task ids. Ids without votes become tasks without votes.
+
+        Returns
+        -------
+        Crowd
+            The same votes.
+
+        Raises
+        ------
+        InputError
+            If tasks with votes are missing, or an id occurs twice.
+
+        Examples
+        --------
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
+        >>> crowd.order_tasks(["t2", "t1", "t3"]).tasks.tolist()
+        ['t2', 't1', 't3']
+        """
+        ids = tasks.index if isinstance(tasks, pd.DataFrame | pd.Series) else pd.Index(list(tasks))
+        if not ids.is_unique:
+            raise InputError(f"tasks occur twice: {preview(ids[ids.duplicated()])}; keep one row per task")
+        position = vocab.locate_ids(self.tasks, ids)
+        is_absent = (position < 0) & (self.votes_per_task > 0)
+        if is_absent.any():
+            raise InputError(
+                f"{int(is_absent.sum()):,} tasks with votes are missing in the order, for example "
+                f"{preview(self.tasks[is_absent])}; it starts with {preview(ids)}. Name all tasks, or select some: crowd[...]"
+            )
+        own_ids = vocab.match_id_type(ids, self.tasks)
+        return self.replace_fields(
+            task=position[self.task], tasks=own_ids if own_ids.isin(self.tasks).all() else ids, has_task_order=True
+        )
+
     def select_workers(self, workers: Iterable[Any]) -> Crowd:
         """Select the votes of some workers; tasks stay, even when they have no votes left.
 
@@ -1009,6 +1054,12 @@ class Crowd:
         """Return the vote counts, so that scikit-learn's splitters see a target with ``n_tasks`` rows."""
         if copy is False:
             raise ValueError("a Crowd cannot become an array without a copy")
+        if _is_called_by_metric():
+            raise UsageError(
+                "metrics of scikit-learn, such as scoring='accuracy', need one true class per task, and a crowd has votes; leave "
+                "scoring out to score by held-out votes, or score by known truth: "
+                "scoring=lambda model, X, y: model.score(X, truth[X.index])"
+            )
         return np.array(self.vote_counts, dtype=dtype)
 
     def __eq__(self, other: object) -> bool:
@@ -1055,6 +1106,19 @@ def _invert_selection(positions: NDArray[Any], n: int) -> NDArray[np.int32]:
 
 def _is_same_index(index: pd.Index | None, other: pd.Index | None) -> bool:
     return index is other or (index is not None and other is not None and index.equals(other))
+
+
+def _is_called_by_metric() -> bool:
+    """Return whether a metric of scikit-learn converts votes, whose own error would not say what to do."""
+    frame = sys._getframe(2)
+    for _ in range(_MAX_CALLERS):
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("sklearn.metrics.") and not module.endswith("._scorer"):
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _is_range_from_zero(index: pd.Index) -> bool:

@@ -410,6 +410,15 @@ class ConfusionEM(Aggregator):
         posterior = incremental.infer_posterior(self, votes)
         return pd.DataFrame(posterior, index=votes.tasks.rename("task"), columns=self.classes_.rename("class"))
 
+    def _predictive_class_shares(self) -> NDArray[np.float64]:
+        return np.asarray(self.prior_, dtype=np.float64)
+
+    def _predictive_label_probs(self, votes: Crowd) -> NDArray[np.float64]:
+        has_subtypes = self.e_step_tally.shape[1] != len(self.classes_)
+        if votes.workers is None or self.worker_index_ is None or has_subtypes:
+            return super()._predictive_label_probs(votes)
+        return np.asarray(incremental.estimate_crowd_label_probs(self, votes), dtype=np.float64)
+
     def partial_fit(self, crowd: CrowdLike, *, truth: TruthLike | None = None) -> Self:
         """Update the fit with new votes, at the cost of one pass.
 

@@ -78,9 +78,9 @@ class Features:
         Returns
         -------
         X : DataFrame or ndarray
-            Features.
+            Features of the tasks, in the order of the crowd.
         crowd : Crowd
-            Votes, in a form that ``fit(X, crowd)`` takes together with ``X``.
+            Votes, in a form that ``fit(X, crowd)`` takes together with ``X``, also through a pipeline that drops the index.
 
         Raises
         ------
@@ -108,9 +108,8 @@ class Features:
                 f"no features for {count_noun(n_absent, 'task')}, for example {preview(absent)}; the features are of "
                 f"{preview(self.tasks)}. {advice}"
             )
-        if self.rows.ndim == 2:
-            return self.table, crowd
-        return self.rows[positions], crowd.replace_fields(has_task_order=True)
+        ordered = crowd.replace_fields(has_task_order=True)
+        return (self.table.iloc[positions] if self.rows.ndim == 2 else self.rows[positions]), ordered
 
 
 def read_features(
