@@ -19,6 +19,7 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
+import functools
 import json
 import logging
 import socket
@@ -27,7 +28,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 from urllib.parse import quote, unquote, urlencode
 
@@ -400,7 +401,6 @@ def run_service(folder: Path) -> Iterator[tuple[Any, Any]]:
     """Run a service and yield its coordinator and application; raise `Finding` for errors that it logged."""
     from wisecrowd import DawidSkene
     from wisecrowd.service import coordinator as coordinator_module
-    from wisecrowd.service.app import create_app
     from wisecrowd.service.store import Store
 
     log = _ErrorLog()
@@ -412,8 +412,29 @@ def run_service(folder: Path) -> Iterator[tuple[Any, Any]]:
             Store(str(folder / DATABASE), max_classes=50), DawidSkene(max_iter=20)
         )
         stack.callback(coordinator.close)
-        yield coordinator, create_app(coordinator, TOKEN, max_bytes=500_000)
+        _CURRENT.coordinator = coordinator
+        yield coordinator, _create_app()
     log.check()
+
+
+class _CurrentCoordinator:
+    """Coordinator of the service that runs, for an application that serves one service after the other."""
+
+    coordinator: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.coordinator, name)
+
+
+_CURRENT = _CurrentCoordinator()
+
+
+@functools.cache
+def _create_app() -> Any:
+    """Return the application of all services of this process: creating it takes as long as the rest of a case."""
+    from wisecrowd.service.app import create_app
+
+    return create_app(cast("Any", _CURRENT), TOKEN, max_bytes=500_000)
 
 
 def ask(app: Any, call: Call) -> tuple[int, bytes]:
