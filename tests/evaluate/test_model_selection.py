@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd, simulate_ratings
+from wisecrowd.base import method as base_method
 from wisecrowd.errors import InputError, WisecrowdError
 from wisecrowd.evaluate.model_selection import choose_method, compare_methods
 
@@ -122,3 +123,14 @@ def test_the_comparison_does_not_change_if_workers_are_renamed() -> None:
     assert set(first.tied_methods) == set(second.tied_methods)
     columns = ["log_likelihood", "behind", "low", "high", "exponent"]
     pd.testing.assert_frame_equal(first.table[columns], second.table[columns])
+
+
+def test_the_limit_on_rare_classes_is_that_of_the_whole_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fold has fewer votes per class than the crowd; a crowd beyond the limit is refused before anything is fitted."""
+    crowd = GOOD_AND_BAD.crowd
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {crowd.n_votes // crowd.n_classes: 10})
+    assert compare_methods(crowd, ["majority-vote", "wawa"]).table.shape[0] == 2
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {crowd.n_votes: 10})
+    monkeypatch.setattr(MajorityVote, "fit", None)
+    with pytest.raises(InputError, match="there are 3 classes for"):
+        compare_methods(crowd, ["majority-vote", "wawa"])

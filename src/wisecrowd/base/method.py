@@ -103,10 +103,24 @@ def allow_rare_classes() -> Iterator[None]:
         _allows_rare_classes.reset(token)
 
 
-def _check_class_count(votes: AnyCrowd) -> None:
+def check_class_count(votes: AnyCrowd) -> None:
     """Raise an error if most classes have hardly any votes and the tables by class would be large.
 
     A small file can make tables of tasks or pairs by classes as large as the square of its votes.
+
+    Parameters
+    ----------
+    votes : Crowd or ShardedCrowd
+        Votes with classes.
+
+    Raises
+    ------
+    InputError
+        If tables of tasks or pairs by classes have too many cells.
+
+    Examples
+    --------
+    >>> check_class_count(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
     """
     n_classes = votes.n_classes
     if votes.n_votes >= max(MAX_CELLS_BY_VOTES_PER_CLASS) * n_classes or _allows_rare_classes.get():
@@ -346,7 +360,7 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         if votes.n_votes == 0:
             raise InputError(f"{title} needs votes, and this crowd has none")
         if votes.classes is not None:
-            _check_class_count(votes)
+            check_class_count(votes)
             check_matrices(self._count_matrices(votes), votes.n_classes, title)
         return votes
 

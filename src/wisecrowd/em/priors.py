@@ -23,7 +23,7 @@ STRENGTH_RANGE = (0.1, 20.0)
 #: thousands of rows determine one number, and the estimate needs twenty passes with three special functions per cell.
 MAX_STRENGTH_CELLS = 2**19
 #: Smallest number of workers in such a sample, because the strength describes how workers differ.
-MIN_STRENGTH_WORKERS = 200
+MIN_STRENGTH_WORKERS = 300
 
 
 class CrowdPrior(NamedTuple):
@@ -385,11 +385,14 @@ def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArra
 def _sample_workers(tally: NDArray[Any], pairs: Pairs) -> tuple[NDArray[Any], Pairs]:
     """Return the rows of every n-th worker by number of pairs, so that about `MAX_STRENGTH_CELLS` cells are left."""
     n_pairs = np.bincount(pairs.worker, minlength=pairs.n_workers)
-    active = np.argsort(-n_pairs, kind="stable")[: np.count_nonzero(n_pairs)]
-    step = min(-(-tally.size // MAX_STRENGTH_CELLS), len(active) // MIN_STRENGTH_WORKERS)
+    step = min(-(-tally.size // MAX_STRENGTH_CELLS), np.count_nonzero(n_pairs) // MIN_STRENGTH_WORKERS)
     if step < 2:
         return tally, pairs
-    sample = np.sort(active[step // 2 :: step])
+    # Ties are broken by votes and labels, so that the sample does not depend on the names of workers.
+    n_votes = pairs.sum_by_worker(tally.sum(axis=1)).round(6)
+    label_sum = np.bincount(pairs.worker, pairs.label, minlength=pairs.n_workers)
+    order = np.lexsort((label_sum, n_votes, -n_pairs))[: np.count_nonzero(n_pairs)]
+    sample = np.sort(order[step // 2 :: step])
     position = np.full(pairs.n_workers, -1, dtype=np.int32)
     position[sample] = np.arange(len(sample))
     rows = np.flatnonzero(position[pairs.worker] >= 0)

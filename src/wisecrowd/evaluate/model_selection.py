@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.learner import Learner
-from wisecrowd.base.method import Method
+from wisecrowd.base.method import Method, allow_rare_classes, check_class_count
 from wisecrowd.base.registry import find
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
@@ -145,15 +145,17 @@ def compare_methods(
         return compare_answer_methods(crowd, methods, folds=folds, random_state=random_state)
     votes = require_categorical_crowd(crowd, "comparing methods")
     check_folds(folds, votes.n_votes)
+    check_class_count(votes)
     candidates = _resolve_candidates(methods, X, votes)
     ordered_votes = order_workers_by_votes(votes)
     fold = assign_vote_folds(ordered_votes, folds, random_state)
-    log_probs, seconds = predict_heldout_votes(
-        candidates,
-        lambda method: heldout_log_probs(method, ordered_votes, X, fold, folds),
-        folds,
-        failures_are_skipped=methods is None,
-    )
+    with allow_rare_classes():  # a fold has fewer votes per class than the crowd, and smaller tables
+        log_probs, seconds = predict_heldout_votes(
+            candidates,
+            lambda method: heldout_log_probs(method, ordered_votes, X, fold, folds),
+            folds,
+            failures_are_skipped=methods is None,
+        )
     table, tied_methods = _rank_methods(log_probs, ordered_votes, random_state)
     table["seconds"] = pd.Series(seconds)
     fitted = {name: fit_method(candidates[name], votes, X) for name in table.index}
