@@ -385,13 +385,14 @@ def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArra
 def _sample_workers(tally: NDArray[Any], pairs: Pairs) -> tuple[NDArray[Any], Pairs]:
     """Return the rows of every n-th worker by number of pairs, so that about `MAX_STRENGTH_CELLS` cells are left."""
     n_pairs = np.bincount(pairs.worker, minlength=pairs.n_workers)
-    step = min(-(-tally.size // MAX_STRENGTH_CELLS), np.count_nonzero(n_pairs) // MIN_STRENGTH_WORKERS)
+    n_active = int(np.count_nonzero(n_pairs))
+    step = min(-(-tally.size // MAX_STRENGTH_CELLS), n_active // MIN_STRENGTH_WORKERS)
     if step < 2:
         return tally, pairs
     # Ties are broken by votes and labels, so that the sample does not depend on the names of workers.
     n_votes = pairs.sum_by_worker(tally.sum(axis=1)).round(6)
     label_sum = np.bincount(pairs.worker, pairs.label, minlength=pairs.n_workers)
-    order = np.lexsort((label_sum, n_votes, -n_pairs))[: np.count_nonzero(n_pairs)]
+    order = np.lexsort((label_sum, n_votes, -n_pairs))[:n_active]
     sample = np.sort(order[step // 2 :: step])
     position = np.full(pairs.n_workers, -1, dtype=np.int32)
     position[sample] = np.arange(len(sample))
