@@ -22,9 +22,9 @@ FALSE_WORKERS = ["w0001", "w0002", "w0003", "w0004"]
 SEEDS = 5
 
 
-def fit(method: Any, crowd: Any) -> Any:
+def fit(method: Any, crowd: Any, *documents: Any) -> Any:
     with ignore_fit_warnings():
-        return method.fit(crowd)
+        return method.fit(crowd, *documents)
 
 
 def measure_public(folder: Path) -> None:
@@ -45,17 +45,21 @@ def measure_public(folder: Path) -> None:
         pd.read_parquet(folder / "ner_mturk_spans" / f"{name}.parquet")
         for name in ("spans", "assignments", "truth_spans")
     )
+    documents = pd.read_parquet(folder / "ner_mturk_spans" / "documents.parquet")
     for without in ([], FALSE_WORKERS):
         parts = (table[~table["worker"].isin(without)] for table in (spans, assignments))
         marks, seen = parts
         span_crowd = wc.SpanCrowd.from_frame(marks, assignments=seen)
         print(span_crowd)
         span_methods = {
-            "half of the workers": wc.SpanConsensus(model="majority", threshold="half"),
-            "consensus": wc.SpanConsensus(),
+            "half of the workers": (wc.SpanConsensus(model="majority", threshold="half"),),
+            "consensus": (wc.SpanConsensus(),),
+            "bayesian-sequence": (wc.BayesianSequence(),),
+            "bayesian-sequence with documents": (wc.BayesianSequence(), documents),
+            "hmm-crowd with documents": (wc.HMMCrowd(), documents),
         }
-        for name, span_method in span_methods.items():
-            score = wc.score_objects(fit(span_method, span_crowd).objects_, truth, kind="spans")
+        for name, (span_method, *texts) in span_methods.items():
+            score = wc.score_objects(fit(span_method, span_crowd, *texts).objects_, truth, kind="spans")
             print(f"  {name:36s} F1 {score.f1:.4f}  precision {score.precision:.3f}  recall {score.recall:.3f}")
 
 

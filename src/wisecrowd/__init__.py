@@ -21,6 +21,7 @@ _HOME = {
     "AdaptiveDifficulty": "learn.difficulty.adaptive_difficulty",
     "AnnotMix": "learn.annot_mix",
     "BWA": "aggregate.categorical.bwa",
+    "BayesianSequence": "aggregate.structured.bayesian_sequence",
     "BinaryRelevance": "aggregate.multilabel.binary_relevance",
     "BoxConsensus": "aggregate.structured.box_consensus",
     "BoxCrowd": "data.boxes",
@@ -56,6 +57,7 @@ _HOME = {
     "GeoCrowdNet": "learn.geo_crowd_net",
     "GradedResponse": "aggregate.ordinal.graded_response",
     "HDS": "aggregate.categorical.hds",
+    "HMMCrowd": "aggregate.structured.hmm_crowd",
     "IBCC": "aggregate.categorical.ibcc",
     "IWMV": "aggregate.categorical.iwmv",
     "JudgeAwareBradleyTerry": "aggregate.pairwise.judge_aware_bradley_terry",
@@ -201,7 +203,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.pairwise.elo import Elo as Elo
     from wisecrowd.aggregate.pairwise.judge_aware_bradley_terry import JudgeAwareBradleyTerry as JudgeAwareBradleyTerry
     from wisecrowd.aggregate.pairwise.win_rate import WinRate as WinRate
+    from wisecrowd.aggregate.structured.bayesian_sequence import BayesianSequence as BayesianSequence
     from wisecrowd.aggregate.structured.box_consensus import BoxConsensus as BoxConsensus
+    from wisecrowd.aggregate.structured.hmm_crowd import HMMCrowd as HMMCrowd
     from wisecrowd.aggregate.structured.point_consensus import PointConsensus as PointConsensus
     from wisecrowd.aggregate.structured.span_consensus import SpanConsensus as SpanConsensus
     from wisecrowd.base.citations import cite as cite

@@ -111,6 +111,17 @@ def test_a_folder_has_its_assignments(run: Any, tmp_path: Path) -> None:
     assert "no-empty-votes" not in run("check", tmp_path).stdout
 
 
+def test_a_folder_has_its_documents(run: Any, tmp_path: Path) -> None:
+    rows = [(task, worker, 1, 3, "LOC") for task in "ab" for worker in "xyz"]
+    pd.DataFrame(rows, columns=["task", "worker", "start", "end", "label"]).to_parquet(tmp_path / "spans.parquet")
+    documents = pd.DataFrame({"task": ["a", "b"], "tokens": [["in", "New", "York"], ["in", "New"]]})
+    documents.to_parquet(tmp_path / "documents.parquet")
+    assert "beyond the end of the document: task 'b'" in run("aggregate", tmp_path, "-m", "bayesian-sequence").output
+    documents.assign(tokens=[["in", "New", "York"]] * 2).to_parquet(tmp_path / "documents.parquet")
+    run("aggregate", tmp_path, "-m", "bayesian-sequence", "-o", tmp_path / "out")
+    assert pd.read_csv(tmp_path / "out" / "objects.csv")[["start", "end"]].to_numpy().tolist() == [[1, 3], [1, 3]]
+
+
 def test_commands_that_do_not_take_marks_say_so(run: Any, tmp_path: Path) -> None:
     simulate_spans(n_tasks=5, n_workers=5).crowd.to_frame().to_csv(tmp_path / "spans.csv", index=False)
     for command in (["compare"], ["report", "-o", str(tmp_path / "page.html")]):

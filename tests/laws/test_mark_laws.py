@@ -91,7 +91,7 @@ def test_workers_who_saw_a_task_and_marked_nothing_have_voted(name: str) -> None
     silent = pd.DataFrame({"task": crowd.tasks, "worker": "silent"})
     lower = fit(name, type(crowd).from_frame(frame, assignments=silent))
     expected = fit(name, crowd)
-    assert lower.candidates_["n_votes"].tolist() == (expected.candidates_["n_votes"] + 1).tolist()
+    assert lower.tasks_["n_votes"].tolist() == (expected.tasks_["n_votes"] + 1).tolist()
     assert lower.workers_.loc["silent", "detection_rate"] < expected.workers_["detection_rate"].min()
 
 

@@ -105,6 +105,8 @@ class MarkAggregator(Aggregator):
 
     #: Class of the votes.
     crowd_class: ClassVar[type[MarkCrowd]]
+    #: Whether ``fit`` takes the texts of tasks.
+    uses_documents: ClassVar[bool] = False
 
     object_task_: NDArray[np.int64] = fitted(help="Task of each object.", shape=("n_objects",), codes="n_tasks")
     object_coordinates_: Array = fitted(help="Place of each object.", shape=("n_objects", "n_coordinates"), finite=True)
@@ -158,8 +160,9 @@ class MarkAggregator(Aggregator):
         ----------
         crowd : MarkCrowd or table
             Votes.
-        X : None
-            Not used.
+        X : table, default=None
+            Texts of the tasks, for methods that use them: columns task, tokens (lists) and optionally sentences (lists with
+            the first token of each sentence).
         truth : None
             Not used.
         start : None
@@ -172,15 +175,16 @@ class MarkAggregator(Aggregator):
         start_time = time.perf_counter()
         self._check_parameter_types()
         check_choice("threshold", self.threshold, ("f1", "half"))
-        if X is not None or truth is not None or start is not None:
-            raise UsageError(f"{type(self).__name__} takes votes only; leave X, truth and start out")
+        if truth is not None or start is not None or (X is not None and not self.uses_documents):
+            taken, refused = ("votes and documents", "") if self.uses_documents else ("votes", "X, ")
+            raise UsageError(f"{type(self).__name__} takes {taken} only; leave {refused}truth and start out")
         votes = self._convert_votes(crowd)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.task_index_, self.worker_index_, self.classes_ = votes.tasks, votes.workers, votes.classes
         self.n_votes_, self.votes_per_task_ = votes.n_votes, votes.votes_per_task
         self.votes_per_worker_, self.marks_per_worker_ = votes.votes_per_worker, votes.marks_per_worker
-        inference = self._infer_objects(votes)
+        inference = self._infer_objects(votes, X)
         objects = inference.objects
         # Objects in the same place are ordered by their probability, because names of classes must not matter.
         order = np.lexsort((-objects.class_probs.max(axis=1), *objects.coordinates.T[::-1], objects.task))
@@ -200,7 +204,7 @@ class MarkAggregator(Aggregator):
         raise UsageError(f"{type(self).__name__} is fitted with fit(marks)")
 
     @abstractmethod
-    def _infer_objects(self, crowd: MarkCrowd) -> MarkInference:
+    def _infer_objects(self, crowd: MarkCrowd, documents: Any) -> MarkInference:
         """Return the objects of all tasks with their probabilities, and the quality of workers."""
 
     def _convert_votes(self, votes: MarkCrowd | DataFrameLike) -> MarkCrowd:

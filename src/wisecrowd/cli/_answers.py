@@ -179,8 +179,11 @@ def aggregate_answers(
         raise UsageError(
             f"{path} holds {answers.description}, and {unfitted.name} takes other votes; leave -m out, or choose -m {default}"
         )
+    documents = None
+    if getattr(unfitted, "uses_documents", False) and answers.answer_type == "spans":
+        documents = answers.read_documents()  # type: ignore[union-attr]  # questions of tools hold no spans
     with show_progress(quiet=quiet):
-        fitted = unfitted.fit(crowd)
+        fitted = unfitted.fit(crowd) if documents is None else unfitted.fit(crowd, documents)
     if answers.answer_type == "pairwise":
         tables, facts, summary = _describe_scores(fitted)
     elif answers.answer_type in MARKS:

@@ -68,8 +68,8 @@ NOUNS: dict[AnswerType, str] = {
 _MAX_OFFSET = 1e8
 #: Files in a dataset folder that hold answers other than votes.
 ANSWER_FILES = ("comparisons.parquet", *(f"{kind}.parquet" for kind in MARK_CROWDS))
-#: File with the pairs of tasks and workers in a dataset folder.
-ASSIGNMENTS_FILE = "assignments.parquet"
+#: Files in a dataset folder beside marks: the pairs of tasks and workers, and the tokens of texts.
+FURTHER_FILES = {"assignments": "assignments.parquet", "documents": "documents.parquet"}
 #: Rows that are read to tell label sets from single labels.
 _PEEKED_ROWS = 200
 
@@ -92,12 +92,15 @@ class AnswerTable:
         Column by role.
     assignments : VoteSource, default=None
         File with the pairs of tasks and workers, for marks.
+    documents : VoteSource, default=None
+        File with the tokens of tasks, for spans.
     """
 
     answer_type: AnswerType
     source: VoteSource
     columns: Mapping[str, str]
     assignments: VoteSource | None = None
+    documents: VoteSource | None = None
 
     @property
     def description(self) -> str:
@@ -131,6 +134,21 @@ class AnswerTable:
             return None
         with prefix_errors(self.assignments.path):
             return _read_columns(self.assignments, ["task", "worker"])
+
+    def read_documents(self) -> pa.Table | None:
+        """Read the tokens of the tasks.
+
+        Returns
+        -------
+        pyarrow.Table or None
+            Columns task, tokens and, if the file has it, sentences; None if there is no file of documents.
+        """
+        if self.documents is None or self.documents.format.reader.read_names is None:
+            return None
+        with prefix_errors(self.documents.path):
+            names = self.documents.format.reader.read_names(self.documents.path)
+            wanted = [name for name in ("task", "tokens", "sentences") if name in names]
+            return _read_columns(self.documents, wanted)
 
     def read(self, **options: Any) -> AnswerCrowd:
         """Read the answers.
@@ -241,7 +259,7 @@ def find_answer_table(
     ----------
     source : path-like or VoteSource
         File, or dataset folder with comparisons.parquet, boxes.parquet, points.parquet or spans.parquet. With
-        assignments.parquet in the folder, workers who marked nothing have voted, too.
+        assignments.parquet in the folder, workers who marked nothing have voted, too; documents.parquet has the tokens of texts.
     columns : mapping of str to str or None, default=None
         Columns that the user named, by role: left, right, label, worker, task.
     question : str, default=None
@@ -261,13 +279,13 @@ def find_answer_table(
     'comparisons of two items (columns model_a, model_b, winner)'
     """
     path = source.path if isinstance(source, VoteSource) else fetch_source(source)
-    assignments: VoteSource | None = None
+    further_files: dict[str, VoteSource] = {}
     if path.is_dir():
         for name in ANSWER_FILES:
             if (path / name).is_file():
                 source = path / name
-                if name.removesuffix(".parquet") in MARK_CROWDS and (path / ASSIGNMENTS_FILE).is_file():
-                    assignments = VoteSource.detect(path / ASSIGNMENTS_FILE)
+                if name.removesuffix(".parquet") in MARK_CROWDS:
+                    further_files = _find_further_files(path)
                 break
     file = VoteSource.detect(source)
     if file.format.is_tool and not any((columns or {}).values()):
@@ -280,7 +298,7 @@ def find_answer_table(
     with prefix_errors(file.path):
         names = file.format.reader.read_names(file.path)
         answer = find_answer_columns(names, columns or {}, lambda name: _read_columns(file, [name])[name])
-    return None if answer is None else AnswerTable(answer[0], file, answer[1], assignments)
+    return None if answer is None else AnswerTable(answer[0], file, answer[1], **further_files)
 
 
 def read_comparisons(
@@ -531,6 +549,11 @@ def _find_label_set_columns(names: Sequence[str], requested: Mapping[str, str]) 
     if any(name is None for name in columns.values()):
         return None
     return {role: name for role, name in columns.items() if name is not None}
+
+
+def _find_further_files(folder: Path) -> dict[str, VoteSource]:
+    """Return the files beside marks in a folder."""
+    return {role: VoteSource.detect(folder / name) for role, name in FURTHER_FILES.items() if (folder / name).is_file()}
 
 
 def _find_mark_columns(kind: AnswerType, names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:

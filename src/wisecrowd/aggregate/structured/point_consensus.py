@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from wisecrowd.aggregate.structured import _machine as machine
 from wisecrowd.aggregate.structured._geometry import PointGeometry, estimate_radius
@@ -46,7 +46,7 @@ class PointConsensus(MarkAggregator):
 
     radius_: float = fitted(help="Distance within which points are one object.")
 
-    def _infer_objects(self, crowd: MarkCrowd) -> MarkInference:
+    def _infer_objects(self, crowd: MarkCrowd, documents: Any) -> MarkInference:
         settings = machine.ConsensusSettings(
             self.model, self.min_similarity, self.n_rounds, self.shrinkage, self.max_iter, self.tol
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from wisecrowd.aggregate.structured import _machine as machine
 from wisecrowd.aggregate.structured._geometry import SpanGeometry
@@ -43,7 +43,7 @@ class SpanConsensus(MarkAggregator):
     max_iter: int = parameter(default=1000, help=machine.MAX_ITER_HELP)
     tol: float = parameter(default=1e-4, help=machine.TOL_HELP)
 
-    def _infer_objects(self, crowd: MarkCrowd) -> MarkInference:
+    def _infer_objects(self, crowd: MarkCrowd, documents: Any) -> MarkInference:
         settings = machine.ConsensusSettings(
             self.model, self.min_similarity, self.n_rounds, self.shrinkage, self.max_iter, self.tol
         )
