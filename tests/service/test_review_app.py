@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.evaluate.confidence import estimate_confidence
+from wisecrowd.diagnose.assessment import assess_crowd
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import httpx
@@ -31,10 +31,9 @@ def build_session(folder: Path, n_classes: int = 3, **more: Any) -> ReviewSessio
     kinds = ["expert"] * 3 + ["noisy(0.6)"] * 5
     votes = wc.simulate_crowd(30, workers=kinds, n_classes=n_classes, votes_per_task=4, random_state=2).crowd.to_frame()
     crowd = wc.Crowd.from_frame(votes.replace({"worker": {"w3": HOSTILE}, "label": {"c1": f"c1 {HOSTILE}"}}))
-    fitted = wc.ModelAverage().fit(crowd)
-    estimate = estimate_confidence(fitted, crowd)
+    assessment = assess_crowd(crowd)
     queue = ReviewQueue(
-        crowd=crowd, fitted=fitted, estimate=estimate, tasks=find_disputed_tasks(crowd, estimate, 4),
+        assessment=assessment, tasks=find_disputed_tasks(crowd, assessment.labels, 4),
         texts=pd.Series({task: f"Text of {task}. {HOSTILE}" for task in crowd.tasks}), images=more.pop("images", None),
     )  # fmt: skip
     return ReviewSession(queue=queue, log=DecisionLog(folder / "checked.csv"), title=HOSTILE, reviewer="Maria", **more)
@@ -140,7 +139,7 @@ def test_votes_of_an_audit_are_hidden_until_asked_for(tmp_path: Path) -> None:
     page = Page(session)
     assert page.get("/tasks/0").keys().isdisjoint({"votes", "label", "confidence"})
     votes = page.get("/tasks/0/votes")
-    assert [set(vote) for vote in votes["votes"]] == [{"worker", "label", "accuracy", "n_votes"}] * 4
+    assert [set(vote) for vote in votes["votes"]] == [{"worker", "label", "accuracy", "n_votes", "flags"}] * 4
     assert 0 < votes["confidence"] <= 1
     session.log.close()
 
@@ -186,6 +185,13 @@ def test_downloads(tmp_path: Path) -> None:
     assert response.headers["content-disposition"] == 'attachment; filename="ch_e.json"'
     assert files == [{session.queue.names[0]: "c0"}]
     assert page.ask("GET", "/table", headers=page.cookie).text == session.log.path.read_text()
+    session.log.close()
+
+
+def test_warnings_are_at_the_top(tmp_path: Path) -> None:
+    session = build_session(tmp_path, warnings=(f"nobody agrees {HOSTILE}",))
+    html = Page(session).html
+    assert html.index("nobody agrees") < html.index('class="progress"')
     session.log.close()
 
 

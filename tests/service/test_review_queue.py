@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import wisecrowd as wc
+from wisecrowd.diagnose.assessment import CrowdAssessment, assess_crowd
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.confidence import estimate_confidence
 from wisecrowd.service.review_queue import ReviewQueue, describe_task_data, find_disputed_tasks, read_task_table
@@ -20,9 +21,8 @@ def crowd() -> wc.Crowd:
 
 
 def build_queue(crowd: wc.Crowd, **more: Any) -> ReviewQueue:
-    fitted = wc.ModelAverage().fit(crowd)
     more.setdefault("tasks", crowd.tasks)
-    return ReviewQueue(crowd=crowd, fitted=fitted, estimate=estimate_confidence(fitted, crowd), **more)
+    return ReviewQueue(assessment=assess_crowd(crowd), **more)
 
 
 def test_disputed_tasks_are_those_with_different_labels_the_least_certain_first(crowd: wc.Crowd) -> None:
@@ -50,19 +50,18 @@ def test_votes_come_with_the_quality_of_the_workers(crowd: wc.Crowd) -> None:
     frame = crowd.to_frame()
     own = frame[frame["task"] == crowd.tasks[7]].set_index("worker")
     assert {vote["worker"]: vote["label"] for vote in votes} == own["label"].to_dict()
-    accuracy = queue.fitted.workers_["accuracy"]
+    accuracy = queue.assessment.model.workers_["accuracy"]
     assert [vote["accuracy"] for vote in votes] == sorted(
         (round(accuracy[name], 3) for name in own.index), reverse=True
     )
+    assert all(vote["flags"] == queue.assessment.worker_table["flags"][vote["worker"]] for vote in votes)
     assert all(vote["n_votes"] == (frame["worker"] == vote["worker"]).sum() for vote in votes)
 
 
 def test_votes_without_workers_are_shown(crowd: wc.Crowd) -> None:
     anonymous = wc.Crowd.from_frame(crowd.to_frame()[["task", "label"]], worker=None)
-    fitted = wc.MajorityVote().fit(anonymous)
-    queue = ReviewQueue(
-        crowd=anonymous, fitted=fitted, estimate=estimate_confidence(fitted, anonymous), tasks=anonymous.tasks
-    )
+    assessment = CrowdAssessment(anonymous, wc.MajorityVote().fit(anonymous))
+    queue = ReviewQueue(assessment=assessment, tasks=anonymous.tasks)
     vote = queue.describe_votes(0)[0]
     assert (vote["worker"], vote["accuracy"], vote["n_votes"]) == (None, None, None)
 

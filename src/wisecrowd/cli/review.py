@@ -170,8 +170,8 @@ def _prepare(
 ) -> ReviewSession:  # fmt: skip
     """Read all inputs, fit the method, and open the table of the decisions."""
     from wisecrowd.cli._reading import read_truth, resolve_path
+    from wisecrowd.diagnose.assessment import CrowdAssessment
     from wisecrowd.errors import InputError
-    from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.report.images import read_images
     from wisecrowd.report.texts import read_texts
     from wisecrowd.service.review_app import ReviewSession
@@ -191,7 +191,9 @@ def _prepare(
         raise InputError(f"{votes} has numbers as labels, which nobody can settle; review needs classes")
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, truth=gold_truth)
-        estimate = estimate_confidence(fitted, crowd, truth=gold_truth)
+        assessment = CrowdAssessment(crowd, fitted, gold_truth)
+        warnings = assessment.warnings
+    fitting.warn_assessment(assessment)
     project = _read_project(source)
     if table is not None:
         task_texts = table.texts if task_texts is None else task_texts
@@ -199,14 +201,15 @@ def _prepare(
     if task_texts is None and project is not None:
         task_texts = _project_texts(project)
     queue = ReviewQueue(
-        crowd=crowd, fitted=fitted, estimate=estimate,
-        tasks=find_disputed_tasks(crowd, estimate, limit) if table is None else table.tasks,
-        texts=task_texts, images=task_images,
-    )  # fmt: skip
+        assessment=assessment,
+        tasks=find_disputed_tasks(crowd, assessment.labels, limit) if table is None else table.tasks,
+        texts=task_texts,
+        images=task_images,
+    )
     _ = queue.aligned_texts, queue.aligned_images  # ids that do not match are an error before the page opens
     log = DecisionLog(output, *_initial_decisions(table))
     return ReviewSession(
-        queue=queue, log=log, title=f"Review of {votes.stem}", reviewer=name,
+        queue=queue, log=log, title=f"Review of {votes.stem}", reviewer=name, warnings=warnings,
         is_blind=bool(table is not None and table.is_audit) if blind is None else blind,
         next_commands=_next_commands(votes, output, is_audit=table is not None and table.is_audit, project=project),
         export=None if project is None else _make_export(project, output, reading.question),

@@ -85,6 +85,8 @@ class ReviewSession:
         Title of the page.
     reviewer : str
         Name that the page proposes.
+    warnings : tuple of str
+        Reasons not to trust the labels.
     is_blind : bool
         Whether the votes are hidden until the reviewer asks for them.
     next_commands : tuple of str
@@ -99,6 +101,7 @@ class ReviewSession:
     log: DecisionLog
     title: str = "Review"
     reviewer: str = ""
+    warnings: tuple[str, ...] = ()
     is_blind: bool = False
     next_commands: tuple[str, ...] = ()
     export: Callable[[dict[str, str]], ExportedFile] | None = None
@@ -261,7 +264,7 @@ def _add_page(app: FastAPI, session: ReviewSession, token: str, check_session: S
         html, policy = render_review(
             data=data, title=session.title, reviewer=session.reviewer, version=__version__, is_blind=session.is_blind,
             max_note=MAX_NOTE_CHARACTERS, max_name=MAX_NAME_CHARACTERS, table=session.log.path.name,
-            commands=session.next_commands, has_export=session.export is not None,
+            commands=session.next_commands, has_export=session.export is not None, warnings=session.warnings,
         )  # fmt: skip
         return HTMLResponse(html, headers={**PAGE_HEADERS, "Content-Security-Policy": policy})
 

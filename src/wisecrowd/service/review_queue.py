@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import io
-from wisecrowd.base.method import Method
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import match_id_type
+from wisecrowd.diagnose.assessment import CrowdAssessment
 from wisecrowd.errors import InputError, preview
 from wisecrowd.evaluate.confidence import LabelConfidence
 from wisecrowd.io.problems import MissingColumn
@@ -32,6 +32,8 @@ AUDIT_COLUMNS = ("stratum", "weight")
 DATA_KEYS = ("data", "fields")
 #: Longest text of a task on the page, in characters.
 MAX_TEXT_CHARACTERS = 20_000
+#: Largest number of votes for which workers are diagnosed before the page opens.
+MAX_DIAGNOSED_VOTES = 200_000
 #: Largest number of votes of a task on the page.
 MAX_VOTES = 200
 
@@ -218,10 +220,8 @@ class ReviewQueue:
     ----------
     crowd : Crowd
         Votes.
-    fitted : Method
-        Method fitted to the votes, which rates the workers.
-    estimate : LabelConfidence
-        Labels with confidence.
+    assessment : CrowdAssessment
+        Labels with confidence, workers and warnings, as in all other views of the votes.
     tasks : Index
         Task ids in the order of the review, as the votes have them.
     texts, images : Series or None
@@ -229,18 +229,14 @@ class ReviewQueue:
 
     Examples
     --------
-    >>> from wisecrowd import DawidSkene
-    >>> from wisecrowd.evaluate.confidence import estimate_confidence
+    >>> from wisecrowd.diagnose.assessment import assess_crowd
     >>> crowd = Crowd.from_triples([("t1", "ann", "a"), ("t1", "bob", "b"), ("t2", "ann", "a"), ("t2", "bob", "a")])
-    >>> fitted = DawidSkene().fit(crowd)
-    >>> queue = ReviewQueue(crowd=crowd, fitted=fitted, estimate=estimate_confidence(fitted, crowd), tasks=crowd.tasks[:1])
+    >>> queue = ReviewQueue(assessment=assess_crowd(crowd), tasks=crowd.tasks[:1])
     >>> [(vote["worker"], vote["label"]) for vote in queue.describe_votes(0)]
     [('ann', 'a'), ('bob', 'b')]
     """
 
-    crowd: Crowd
-    fitted: Method
-    estimate: LabelConfidence
+    assessment: CrowdAssessment
     tasks: pd.Index
     texts: pd.Series | None = None
     images: pd.Series | None = None
@@ -259,6 +255,16 @@ class ReviewQueue:
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+    @property
+    def crowd(self) -> Crowd:
+        """Votes."""
+        return self.assessment.crowd
+
+    @property
+    def estimate(self) -> LabelConfidence:
+        """Labels with confidence."""
+        return self.assessment.labels
 
     @cached_property
     def names(self) -> list[str]:
@@ -334,13 +340,13 @@ class ReviewQueue:
         Returns
         -------
         list of dict
-            Worker, label, accuracy and number of votes of the worker; None for what is unknown.
+            Worker, label, accuracy, number of votes and flags of the worker; None for what is unknown.
         """
         crowd = self.crowd
         first, last = np.searchsorted(crowd.task, [self._codes[number], self._codes[number] + 1])
         votes = []
         for row in range(first, min(last, first + MAX_VOTES)):
-            vote: dict[str, Any] = {"worker": None, "accuracy": None, "n_votes": None}
+            vote: dict[str, Any] = {"worker": None, "accuracy": None, "n_votes": None, "flags": ""}
             if crowd.workers is not None and crowd.worker is not None:
                 code = crowd.worker[row]
                 vote = {"worker": display_name(crowd.workers[code]), **self._describe_worker(code)}
@@ -354,13 +360,21 @@ class ReviewQueue:
         return {
             "accuracy": None if accuracy is None else round(accuracy, 3),
             "n_votes": int(self._votes_per_worker[code]),
+            "flags": "" if self._flags is None else str(self._flags[code]),
         }
 
     @cached_property
     def _accuracies(self) -> NDArray[Any] | None:
-        if self.crowd.workers is None or "accuracy" not in (workers := self.fitted.workers_):
+        if self.crowd.workers is None or "accuracy" not in (workers := self.assessment.model.workers_):
             return None
         return workers["accuracy"].reindex(self.crowd.workers).to_numpy(dtype=np.float64)
+
+    @cached_property
+    def _flags(self) -> NDArray[Any] | None:
+        """Flags of the workers; None where there are no workers, or too many votes to wait for their diagnosis."""
+        if self.crowd.workers is None or self.crowd.n_votes > MAX_DIAGNOSED_VOTES:
+            return None
+        return self.assessment.worker_table["flags"].reindex(self.crowd.workers).fillna("").to_numpy()
 
     @cached_property
     def _votes_per_worker(self) -> NDArray[np.int64]:

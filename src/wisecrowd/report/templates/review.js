@@ -124,7 +124,9 @@
       row.append(
         cell("th", vote.worker ?? "unknown"), cell("td", vote.label), cell("td", percent(vote.accuracy), "n"),
         cell("td", vote.n_votes === null ? "–" : vote.n_votes.toLocaleString("en"), "n"),
+        cell("td", vote.flags),
       );
+      if (vote.flags) row.lastElementChild.firstElementChild.className = "flag";
       return row;
     });
     find("vote-table").tBodies[0].replaceChildren(...rows);
