@@ -11,8 +11,8 @@ import pytest
 from wisecrowd import Crowd, simulate_crowd, worker_agreement
 from wisecrowd.diagnose import agreement_matrix
 from wisecrowd.diagnose.agreement import cohen_kappas
-from wisecrowd.diagnose.agreement_matrix import wilson_interval
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.evaluate.intervals import share_interval
 
 CROWD = simulate_crowd(60, 8, 3, votes_per_task=4, random_state=0).crowd
 
@@ -57,7 +57,7 @@ def test_repeated_votes_count_as_one_task() -> None:
 
 def test_the_interval_is_that_of_wilson() -> None:
     # Newcombe (1998), table I: 81 of 263, level 0.95.
-    low, high = wilson_interval(np.array([81.0, 0.0]), np.array([263.0, 20.0]), 0.95)
+    low, high = share_interval(np.array([81.0, 0.0]), np.array([263.0, 20.0]), level=0.95)
     np.testing.assert_allclose([low[0], high[0]], [0.2553, 0.3662], atol=5e-5)
     np.testing.assert_allclose([low[1], high[1]], [0.0, 0.1611], atol=5e-5)
 

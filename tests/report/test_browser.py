@@ -68,13 +68,13 @@ def column(page: Any, table: str, number: int) -> list[str]:
 
 
 def test_click_sorts_a_table_and_sets_aria_sort(page: Any) -> None:
-    head = find(page, "#worker-table thead th:nth-child(2)")
-    before = sorted(map(float, column(page, "worker-table", 1)))
+    head = find(page, "#worker-table thead th:nth-child(3)")
+    before = sorted(map(float, column(page, "worker-table", 2)))
     head.find_element("css selector", "button").click()
-    assert list(map(float, column(page, "worker-table", 1))) == before[::-1]
+    assert list(map(float, column(page, "worker-table", 2))) == before[::-1]
     assert head.get_attribute("aria-sort") == "descending"
     head.find_element("css selector", "button").click()
-    assert list(map(float, column(page, "worker-table", 1))) == before
+    assert list(map(float, column(page, "worker-table", 2))) == before
     assert head.get_attribute("aria-sort") == "ascending"
     name = find(page, "#worker-table thead th:first-child")
     name.find_element("css selector", "button").send_keys("\ue007")  # Enter: the keyboard does what the mouse does
@@ -85,11 +85,11 @@ def test_click_sorts_a_table_and_sets_aria_sort(page: Any) -> None:
 
 
 def test_empty_values_come_last_in_both_orders(page: Any) -> None:
-    page.execute_script("document.querySelector('#worker-table tbody tr').cells[1].dataset.v = ''")
-    button = find(page, "#worker-table thead th:nth-child(2) button")
+    page.execute_script("document.querySelector('#worker-table tbody tr').cells[2].dataset.v = ''")
+    button = find(page, "#worker-table thead th:nth-child(3) button")
     for _ in range(2):
         button.click()
-        assert column(page, "worker-table", 1)[-1] == ""
+        assert column(page, "worker-table", 2)[-1] == ""
 
 
 def test_filters_narrow_the_table_and_count(page: Any) -> None:
@@ -110,8 +110,8 @@ def test_filters_narrow_the_table_and_count(page: Any) -> None:
     assert len(column(page, "worker-table", 0)) == 1
     search.clear()
     find(page, "[data-table=worker-table][data-filter=least]").send_keys("36")
-    assert all(float(n) >= 36 for n in column(page, "worker-table", 1))
-    assert 0 < len(column(page, "worker-table", 1)) < total
+    assert all(float(n) >= 36 for n in column(page, "worker-table", 2))
+    assert 0 < len(column(page, "worker-table", 2)) < total
     find(page, "[data-table=task-table][data-filter=text]").send_keys("look at t007")
     assert len(column(page, "task-table", 0)) == 1
 
@@ -164,9 +164,10 @@ def test_theme_follows_the_system_and_the_button(page: Any) -> None:
     shape(page, 1200, "dark")
     dark = paper()
     assert dark != light
-    assert find(page, "#theme").get_attribute("aria-pressed") == "true"
+    assert find(page, "#theme").text == "Switch to light"  # says what a click does
     find(page, "#theme").click()
     assert paper() == light
+    assert find(page, "#theme").text == "Switch to dark"
     shape(page, 1200, "light")
     find(page, "#theme").click()
     assert paper() == dark
@@ -258,6 +259,30 @@ def test_keyboard_can_skip_to_the_report(page: Any) -> None:
     assert first.text == "Skip to the report"
     assert first.location["x"] >= 0
     assert page.execute_script("return getComputedStyle(arguments[0]).outlineStyle", first) != "none"
+
+
+def test_a_wide_screen_is_used(page: Any) -> None:
+    shape(page, 1280)
+    for selector in (".sentences", ".advice", "#worker-table", ".map-and-groups"):
+        assert find(page, selector).size["width"] > 0.9 * 1280, selector
+
+
+def test_a_phone_shows_all_columns(page: Any) -> None:
+    """Rows are cards: every figure is within the screen, beside the name of its column, and flags have their reason."""
+    shape(page, 390)
+    edges, labels = page.execute_script(
+        "const cells = Array.from(document.querySelectorAll('#worker-table tbody td:not(.empty)'));"
+        "return [cells.map(cell => cell.getBoundingClientRect().right),"
+        " cells.map(cell => getComputedStyle(cell, '::before').content)]"
+    )
+    assert max(edges) <= 390
+    assert {'"Votes"', '"Accuracy"', '"Reliability"', '"Flags and reasons"'} <= set(labels)
+    reason = find(page, "#worker-table tbody .why:not(.empty)")
+    assert reason.is_displayed()
+    assert "votes" in reason.text
+    find(page, "#worker-table thead th:nth-child(3) button").click()  # cards can be sorted, too
+    counts = [float(text) for text in column(page, "worker-table", 2)]
+    assert counts == sorted(counts, reverse=True)
 
 
 @pytest.mark.parametrize("width", [375, 768])

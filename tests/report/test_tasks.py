@@ -35,7 +35,7 @@ def test_tasks_equal_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series,
             assert row["Gold"].text == truth[task] + (" wrong" if wrong else "")
         else:
             assert row["Gold"].text == "–"
-    kinds = {row["Kind"].text: int(row["Tasks"].text) for row in page.rows("table 3")}
+    kinds = {row["Kind"].text: int(row["Tasks"].text) for row in page.rows("table 4")}
     assert kinds == observed["kind"].value_counts().to_dict()
 
 

@@ -150,7 +150,9 @@ def test_the_printed_summaries_agree(votes: Path, figures: dict[str, Any]) -> No
 
 def test_the_report_shows_them(page: str, figures: dict[str, Any], assessment: CrowdAssessment) -> None:
     first_tile = re.search(
-        r"<dl class=\"tiles\">\s*<div><dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", page, re.S
+        r"<dl class=\"tiles\">\s*<div class=\"main\"><dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>",
+        page,
+        re.S,
     )
     assert first_tile is not None
     interval = describe_interval(assessment)

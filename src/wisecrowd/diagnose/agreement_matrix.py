@@ -14,6 +14,8 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.evaluate.inputs import require_categorical_crowd
+from wisecrowd.evaluate.intervals import share_interval
+from wisecrowd.utils.levels import LEVEL
 from wisecrowd.utils.notebook import render_html
 
 #: Largest number of workers of a square table, which grows with the square of it.
@@ -91,7 +93,7 @@ class WorkerAgreement:
 
 
 def worker_agreement(
-    crowd: CrowdLike, *, workers: Iterable[Any] | int | None = None, min_common: int = 1, level: float = 0.9
+    crowd: CrowdLike, *, workers: Iterable[Any] | int | None = None, min_common: int = 1, level: float = LEVEL
 ) -> WorkerAgreement:
     """Compute how often every two workers give the same label to a common task.
 
@@ -154,7 +156,7 @@ def worker_agreement(
     first, second, n_common = common.row[is_pair], common.col[is_pair], n_common[is_pair]
     # scipy cannot select no elements.
     n_same = np.asarray((chose @ chose.T).tocsr()[first, second]).ravel() if len(first) else np.empty(0)
-    low, high = wilson_interval(n_same, n_common, level)
+    low, high = share_interval(n_same, n_common, level=level)
     pairs = pd.DataFrame(
         {"first": names[first], "second": names[second], "common": n_common.astype(np.int64), "same": n_same,
          "agreement": n_same / n_common, "low": low, "high": high}
@@ -166,50 +168,13 @@ def worker_agreement(
     n_shared_tasks = _count_shared_tasks(voted, n_workers)
     with np.errstate(invalid="ignore"):
         share = total_same / total
-    low, high = wilson_interval(share * n_shared_tasks, n_shared_tasks, level)
+    low, high = share_interval(share * n_shared_tasks, n_shared_tasks, level=level)
     table = pd.DataFrame(
         {"partners": np.bincount(both, minlength=n_workers), "common": total.astype(np.int64), "agreement": share,
          "low": low, "high": high},
         index=pd.Index(names, name="worker"),
     )  # fmt: skip
     return WorkerAgreement(pairs, table.sort_values("agreement", kind="stable"), level)
-
-
-def wilson_interval(
-    n_successes: NDArray[np.float64], n_trials: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the Wilson score interval of shares.
-
-    Parameters
-    ----------
-    n_successes, n_trials : ndarray
-        Numbers of successes and of trials.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    low, high : ndarray
-        Ends of the intervals; NaN without trials.
-
-    References
-    ----------
-    Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. Journal of the American
-    Statistical Association 22(158), 209–212.
-
-    Examples
-    --------
-    >>> [round(float(end), 3) for end in wilson_interval(np.float64(8), np.float64(10), 0.95)]
-    [0.49, 0.943]
-    """
-    from scipy.special import ndtri
-
-    z = ndtri((1 + level) / 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = n_successes / n_trials
-        centre = (share + z**2 / (2 * n_trials)) / (1 + z**2 / n_trials)
-        half_width = z / (1 + z**2 / n_trials) * np.sqrt(share * (1 - share) / n_trials + (z / (2 * n_trials)) ** 2)
-    return np.clip(centre - half_width, 0, 1), np.clip(centre + half_width, 0, 1)
 
 
 def _count_shared_tasks(voted: Any, n_workers: int) -> NDArray[np.float64]:

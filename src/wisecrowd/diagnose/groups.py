@@ -32,6 +32,10 @@ SHARPENING_TOLERANCE = 1e-3
 MIN_COUNT = 1e-4
 #: Largest number of workers that the mixture is fitted to. The others are only assigned to groups.
 MAX_WORKERS = 5000
+#: Votes, and smallest number of workers, by which the number of groups is chosen. A random sample of workers with that many votes
+#: shows the groups that all workers have, and the search fits dozens of mixtures. If few workers have very many votes, a random
+#: part of these is enough, because a worker's votes on a class count for at most fifty.
+MAX_SEARCH_VOTES, MIN_SEARCH_WORKERS, MAX_VOTES_OF_FEW_WORKERS = 25_000, 500, 200_000
 #: Entries of the tally that the mixture is fitted to, and smallest number of workers. With thousands of classes, a vote has an
 #: entry for every class, and a sample of fewer workers has as many entries as a fit should take.
 MAX_FITTED_ENTRIES, MIN_WORKERS = 2**20, 200
@@ -192,7 +196,8 @@ def group_workers(
     if n_groups is not None or affordable_groups < 2:
         search, n_chosen = _NO_SEARCH, n_groups or 1
     else:
-        search, n_chosen = _choose_n_groups(votes, min(max_groups, affordable_groups), n_init, rng)
+        search_votes = _sample_workers(votes, rng)
+        search, n_chosen = _choose_n_groups(search_votes, min(max_groups, affordable_groups), n_init, rng)
     tally = full_tally if len(sample) == workers.crowd.n_workers else votes.tally()
     mixture = fit_group_mixture(tally, workers.confusion, n_chosen, n_init, rng)
     confusion = votes.sharpen_confusion(mixture, mixture.memberships(tally.effective_counts(mixture.strength)))
@@ -312,6 +317,18 @@ class _WorkerVotes:
                 if change < SHARPENING_TOLERANCE:
                     break
         return confusion
+
+
+def _sample_workers(votes: _WorkerVotes, rng: np.random.Generator) -> _WorkerVotes:
+    """Return the votes of random workers by which the number of groups is chosen."""
+    if votes.n_workers > MIN_SEARCH_WORKERS and len(votes.worker) > MAX_SEARCH_VOTES:
+        order = rng.permutation(votes.n_workers)
+        n_votes = np.cumsum(np.bincount(votes.worker, minlength=votes.n_workers)[order])
+        n_workers = max(int(np.searchsorted(n_votes, MAX_SEARCH_VOTES)) + 1, MIN_SEARCH_WORKERS)
+        votes = votes.select_workers(np.sort(order[:n_workers]))
+    if len(votes.worker) > MAX_VOTES_OF_FEW_WORKERS:
+        votes = votes.take(rng.random(len(votes.worker)) < MAX_VOTES_OF_FEW_WORKERS / len(votes.worker))
+    return votes
 
 
 def _choose_n_groups(

@@ -31,6 +31,10 @@ MIN_PROB = 1e-12
 #: Cells of confusion matrices that are computed one after the other for the misfit, which takes about ten seconds.
 MAX_SCANNED_CELLS = 2**28
 
+#: Number of votes from which the Rasch model is fitted in few steps. After these, the order of tasks hardly changes, and every
+#: further step takes seconds.
+MANY_VOTES, MAX_RASCH_STEPS = 1_000_000, 3
+
 #: Kinds of tasks, with their meaning.
 TASK_KINDS = {
     "settled": "the votes agree, or the reliable workers do",
@@ -194,6 +198,8 @@ class TaskDiagnosis(ModelledCrowd):
 
         rasch_class: Any = find("rasch")
         model = rasch_class(guessing="chance")
+        if self.crowd.n_votes > MANY_VOTES:
+            model.set_params(max_iter=MAX_RASCH_STEPS)
         # The Rasch model has no groups, so it takes the truth from the model that has.
         has_votes = self.crowd.votes_per_task > 0
         truth = None if get_worker_groups(self.model) is None else self.model.labels_[has_votes]

@@ -34,8 +34,8 @@ FLAG_PROBABILITY = 0.5
 SPAMMER_FLAG_PROBABILITY = 0.3
 #: Number of accuracies on the grid of worker types.
 _GRID_SIZE = 60
-#: Number of EM steps for the shares of worker types.
-_EM_STEPS = 200
+#: Largest number of EM steps for the shares of worker types, and largest change of a share at which they stop.
+_EM_STEPS, _SHARE_TOLERANCE = 200, 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,5 +408,8 @@ def _estimate_type_probs(
     for _ in range(_EM_STEPS):
         joint = evidence + np.log(shares)
         memberships = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        previous_shares = shares
         shares = (memberships.sum(axis=0) + pseudo_workers) / (len(evidence) + pseudo_workers.sum())
+        if np.abs(shares - previous_shares).max() < _SHARE_TOLERANCE:
+            break
     return np.stack([memberships[:, worker_type == code].sum(axis=1) for code in range(3)], axis=1)

@@ -168,7 +168,7 @@ def build(
     True
     """
     from wisecrowd.diagnose import diagnose_crowd
-    from wisecrowd.report import classes, groups, judges, methods, provenance, tasks, worker_map, workers
+    from wisecrowd.report import agreement, classes, groups, judges, methods, provenance, tasks, worker_map, workers
     from wisecrowd.report.gold import match_gold
     from wisecrowd.report.images import read_images
     from wisecrowd.report.notes import collect_warnings
@@ -219,6 +219,7 @@ def build(
         "workers": worker_section,
         "map": worker_map.build_map(diagnosis, shown, worker_section["rows"]),
         "groups": groups.build_section(diagnosis, shown),
+        "agreement": agreement.build_section(diagnosis, shown),
         "judges": judges.build_section(diagnosis, shown, scores, known),
         "tasks": task_section,
         "classes": class_section,

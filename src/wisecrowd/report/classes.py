@@ -8,6 +8,7 @@ import numpy as np
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
+from wisecrowd.report.heat_maps import build_heat_map
 from wisecrowd.report.workers import ShownWorkers
 from wisecrowd.utils.text import describe_selection, display_name
 
@@ -19,8 +20,6 @@ MAX_WORKERS_NAMED = 3
 MIN_VOTES_NAMED = 10
 #: A worker is named where their rate of a confusion exceeds that of the crowd by this factor.
 RATE_FACTOR = 1.5
-#: Number of colour steps of a heat map; the style sheet has as many.
-COLOUR_STEPS = 20
 
 
 def build_section(diagnosis: Diagnosis, shown: ShownWorkers) -> dict[str, Any]:
@@ -60,43 +59,6 @@ def build_section(diagnosis: Diagnosis, shown: ShownWorkers) -> dict[str, Any]:
         "caption": describe_selection(len(codes), crowd.n_classes, "classes", "the most frequent"),
         "confusions": list_confusions(diagnosis, shown),
     }
-
-
-def build_heat_map(shares: Any) -> list[list[dict[str, Any]]]:
-    """Return the cells of a heat map.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rows, n_columns)
-        Shares between 0 and 1.
-
-    Returns
-    -------
-    list of list of dict
-        Share and colour step of each cell.
-    """
-    return [[{"share": float(share), "step": colour_step(float(share))} for share in row] for row in shares]
-
-
-def colour_step(share: float) -> int:
-    """Return the colour step of a share; the square root makes small shares visible.
-
-    Parameters
-    ----------
-    share : float
-        Share between 0 and 1.
-
-    Returns
-    -------
-    int
-        Step from 0 to `COLOUR_STEPS`.
-
-    Examples
-    --------
-    >>> colour_step(0.0), colour_step(0.25), colour_step(1.0)
-    (0, 10, 20)
-    """
-    return round(COLOUR_STEPS * float(np.sqrt(min(max(share, 0.0), 1.0))))
 
 
 def list_confusions(diagnosis: Diagnosis, shown: ShownWorkers) -> list[dict[str, Any]]:

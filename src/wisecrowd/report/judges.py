@@ -12,8 +12,8 @@ from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.agreement import krippendorff_alpha
 from wisecrowd.errors import InputError
-from wisecrowd.report.classes import build_heat_map
 from wisecrowd.report.gold import GoldLabels
+from wisecrowd.report.heat_maps import build_heat_map
 from wisecrowd.report.workers import ShownWorkers
 from wisecrowd.utils.text import (
     MAX_REASON_CHARS,
@@ -169,7 +169,7 @@ def _find_deviation(counts: NDArray[np.float64], names: pd.Index) -> dict[str, A
     }
 
 
-def _build_confusion(counts: NDArray[np.float64], classes: NDArray[np.intp]) -> list[list[dict[str, Any]]]:
+def _build_confusion(counts: NDArray[np.float64], classes: NDArray[np.intp]) -> dict[str, Any]:
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     return build_heat_map(shares[np.ix_(classes, classes)])

@@ -15,8 +15,8 @@ from wisecrowd.diagnose.preparation import get_worker_groups
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.method_check import MAX_CHECKED_VOTES, sample_tasks
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
-from wisecrowd.report.classes import COLOUR_STEPS
 from wisecrowd.report.gold import GoldLabels
+from wisecrowd.report.heat_maps import build_heat_map
 from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.text import describe_selection, display_name
 
@@ -120,10 +120,7 @@ def build_section(comparison: Comparison | None, note: str) -> dict[str, Any]:
         "level": format_level(),
         "summary": comparison.summary,
         "names": [str(name) for name in agreement.columns],
-        "agreement": [
-            [{"share": float(share), "step": round(COLOUR_STEPS * float(share))} for share in row]
-            for row in agreement.to_numpy()
-        ],
+        "agreement": build_heat_map(agreement.to_numpy(), errors=False),
         "disputed": [
             {"name": display_name(task), "labels": [display_name(label, 30) for label in row]}
             for task, row in zip(disputed.index[:n_disputed], disputed.head(n_disputed).to_numpy(), strict=True)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.errors import MissingExtra
-from wisecrowd.report.classes import COLOUR_STEPS
+from wisecrowd.report.heat_maps import COLOUR_STEPS
 from wisecrowd.utils.text import format_number, format_percent
 
 if TYPE_CHECKING:

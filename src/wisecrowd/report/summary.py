@@ -81,13 +81,13 @@ class ReportSummary:
 
     # ------------------------------------------------------------------ summary
 
-    def build_tiles(self) -> list[dict[str, str]]:
+    def build_tiles(self) -> list[dict[str, Any]]:
         """Return the key figures.
 
         Returns
         -------
         list of dict
-            Name, value and note of each figure.
+            Name, value and note of each figure, and whether it is the main one.
         """
         figures = self._figures
         alpha = figures["krippendorff_alpha"]
@@ -108,7 +108,10 @@ class ReportSummary:
             n_correct, n_gold = correct
             note = f"on {count_noun(n_gold, 'gold task')}; {self._describe_gold_interval(n_correct, n_gold)}"
             tiles.insert(1, ("accuracy", format_percent(n_correct / n_gold), note))
-        return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
+        return [
+            {"name": name, "value": value, "note": note, "is_main": name == "expected accuracy"}
+            for name, value, note in tiles
+        ]
 
     def write_sentences(self) -> list[str]:
         """Return the sentences of the summary.

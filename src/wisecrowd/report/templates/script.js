@@ -9,7 +9,7 @@
   const root = document.documentElement;
   const wish = matchMedia("(prefers-color-scheme: dark)");
   let dark = wish.matches;
-  const paint = () => theme.setAttribute("aria-pressed", String(dark));
+  const paint = () => (theme.textContent = dark ? "Switch to light" : "Switch to dark");
   wish.addEventListener("change", () => {
     if (root.dataset.theme) return; // the reader has chosen a theme
     dark = wish.matches;
@@ -21,6 +21,25 @@
     paint();
   });
   paint();
+
+  // ---------------------------------------------------------------- cards
+
+  // On a phone, each row of a table is a card, in which every figure needs the name of its column.
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const labels = Array.from(table.tHead.rows[0].cells, (cell) => cell.textContent.trim());
+    for (const row of table.tBodies[0].rows) {
+      Array.from(row.cells).forEach((cell, at) => {
+        if (cell.tagName === "TH") return;
+        cell.dataset.label = labels[at];
+        const holder = document.createElement("span");
+        holder.className = "cell";
+        holder.append(...cell.childNodes);
+        cell.append(holder);
+        if (cell.textContent.trim() === "") cell.classList.add("empty");
+      });
+    }
+  }
+  root.classList.add("cards");
 
   // ---------------------------------------------------------------- sorting
 
