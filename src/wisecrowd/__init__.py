@@ -89,6 +89,7 @@ _HOME = {
     "Rasch": "aggregate.categorical.rasch",
     "RaterMean": "aggregate.numeric.rater_mean",
     "Raykar": "learn.raykar",
+    "ScoreCrowd": "data.scores",
     "ShardedCrowd": "data.sharded",
     "SpanConsensus": "aggregate.structured.span_consensus",
     "SpanCrowd": "data.spans",
@@ -137,6 +138,7 @@ _HOME = {
     "read_features": "io.features",
     "read_label_sets": "io.answer_tables",
     "read_points": "io.answer_tables",
+    "read_scores": "io.answer_tables",
     "read_spans": "io.answer_tables",
     "read_truth": "io.vote_source",
     "redundancy_curve": "evaluate.completion",
@@ -149,6 +151,7 @@ _HOME = {
     "simulate_label_sets": "simulate.label_sets",
     "simulate_points": "simulate.marks",
     "simulate_ratings": "simulate.ratings",
+    "simulate_scores": "simulate.scores",
     "simulate_spans": "simulate.marks",
     "vote_quality": "diagnose.votes",
     "waum": "diagnose.margins",
@@ -225,6 +228,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.crowd import Crowd as Crowd
     from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
     from wisecrowd.data.points import PointCrowd as PointCrowd
+    from wisecrowd.data.scores import ScoreCrowd as ScoreCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.data.spans import SpanCrowd as SpanCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
@@ -254,6 +258,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io.answer_tables import read_comparisons as read_comparisons
     from wisecrowd.io.answer_tables import read_label_sets as read_label_sets
     from wisecrowd.io.answer_tables import read_points as read_points
+    from wisecrowd.io.answer_tables import read_scores as read_scores
     from wisecrowd.io.answer_tables import read_spans as read_spans
     from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.io.datasets import list_datasets as list_datasets
@@ -296,6 +301,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.simulate.marks import simulate_points as simulate_points
     from wisecrowd.simulate.marks import simulate_spans as simulate_spans
     from wisecrowd.simulate.ratings import simulate_ratings as simulate_ratings
+    from wisecrowd.simulate.scores import simulate_scores as simulate_scores
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ DEFAULT_METHODS = {
     "boxes": "box-consensus",
     "points": "point-consensus",
     "spans": "span-consensus",
+    "scores": "panel",
 }
 #: Method for comparisons without worker ids.
 DEFAULT_WITHOUT_WORKERS = "bradley-terry"

@@ -16,6 +16,7 @@ from wisecrowd.base.method import Method
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.types import AnyCrowd
 
 #: Number of classes that a record lists.
@@ -62,7 +63,7 @@ def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
     }
 
 
-def _describe_input(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd) -> dict[str, Any]:
+def _describe_input(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd) -> dict[str, Any]:
     """Return the sizes and the digest of votes of any type."""
     common = {
         "workers": None if crowd.workers is None else len(crowd.workers),
@@ -76,12 +77,12 @@ def _describe_input(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd) -
     return {"tasks": crowd.n_tasks, **common, "classes": classes}
 
 
-def describe_environment(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd) -> dict[str, Any]:
+def describe_environment(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd) -> dict[str, Any]:
     """Return the sizes and the digest of the input, the versions of packages, and the time.
 
     Parameters
     ----------
-    crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd or MarkCrowd
+    crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd, MarkCrowd or ScoreCrowd
         Votes.
 
     Returns

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.label_sets import LabelSetCrowd
-    from wisecrowd.io.answer_tables import AnswerCrowd, AnswerTable
+    from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 #: Items, and workers, named in the summary.
@@ -59,10 +60,12 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
         # Sets of options may also be classes, for methods that were named.
         suits = all(answers.answer_type in getattr(find(name), "answer_types", ()) for name in methods)
         return answers if suits else None
+    if answers is not None and answers.answer_type == "scores" and reading.label is not None:
+        return None  # the user named the column of labels
     return answers
 
 
-def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> AnswerCrowd:
+def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Comparisons | LabelSetCrowd | MarkCrowd:
     """Read comparisons, label sets or marks by the options of a command.
 
     Parameters
@@ -76,8 +79,14 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Ans
     -------
     Comparisons, LabelSetCrowd or MarkCrowd
     """
+    from wisecrowd.data.scores import ScoreCrowd
     from wisecrowd.errors import UsageError
 
+    if answers.answer_type == "scores":
+        raise UsageError(
+            f"{answers.source.path} holds {answers.description}, which this command does not take; use wisecrowd aggregate, "
+            "diagnose or report, or read the scores as labels: --label score"
+        )
     if reading.classes is not None or reading.weight is not None or reading.label is not None or reading.normalise:
         raise UsageError(
             f"{answers.source.name} holds {answers.description}; --classes, --label, --weight and --normalise apply to ordinary "
@@ -86,7 +95,9 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Ans
     options: dict[str, Any] = {"duplicates": reading.duplicates}
     if answers.answer_type != "multilabel":
         options["missing"] = reading.missing
-    return answers.read(**options)
+    crowd = answers.read(**options)
+    assert not isinstance(crowd, ScoreCrowd)
+    return crowd
 
 
 def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, object]) -> None:

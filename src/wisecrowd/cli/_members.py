@@ -248,7 +248,7 @@ def make_judge_tables(fitted: Any, members: Members, truth: pd.Series | None) ->
     judges = getattr(fitted, "judges_", None)
     if judges is not None and len(judges):
         tables[JUDGES] = with_integer_counts(judges)
-        confusion = _confusion(fitted)
+        confusion = make_judge_confusion(fitted)
         if len(confusion):
             tables[CONFUSION] = confusion
     if hasattr(fitted, "opinions_"):
@@ -259,8 +259,18 @@ def make_judge_tables(fitted: Any, members: Members, truth: pd.Series | None) ->
     return tables
 
 
-def _confusion(fitted: Any) -> pd.DataFrame:
-    """Return counts and shares by judge, label of the people and label of the judge, as a long table."""
+def make_judge_confusion(fitted: Any) -> pd.DataFrame:
+    """Return counts and shares by judge, label of the people and label of the judge, as a long table.
+
+    Parameters
+    ----------
+    fitted : Panel
+        Fitted panel.
+
+    Returns
+    -------
+    DataFrame
+    """
     import numpy as np
     import pandas as pd
 
@@ -302,6 +312,8 @@ def summarise_judges(fitted: Any) -> dict[str, Any]:
         facts["judges"] = {str(row.Index): _worth(row) for row in ordered.itertuples()}
     if groups is not None:
         facts["groups"] = {str(row.Index): _worth(row) | {"members": int(row.n_workers)} for row in groups.itertuples()}
+    if hasattr(fitted, "n_effective_"):
+        facts |= {"n_effective": round(float(fitted.n_effective_), 4), "verdict": list(fitted.verdict_)}
     return facts
 
 
@@ -341,6 +353,7 @@ def judge_lines(summary: Mapping[str, Any], fitted: Any) -> list[tuple[str, str]
             "worth of one vote, in votes of a person" if key == "judges" else "worth of all votes, in votes of a person"
         )
         facts.append((title, f"{unit if in_people else 'accuracy by the panel'}: {shown}{more}"))
+    facts += [("Judges", sentence) for sentence in summary.get("verdict", [])]
     return facts
 
 

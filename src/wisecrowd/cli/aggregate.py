@@ -12,6 +12,7 @@ from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
+from wisecrowd.cli import _scores as score_files
 from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -94,6 +95,12 @@ def aggregate(
 
       wisecrowd aggregate arena.csv -o results
 
+    Scores of judges (columns task, judge, score), such as grades of language
+    models, are calibrated by gold or by votes of people (rows with a label
+    instead of a score); judges that err together are not counted twice:
+
+      wisecrowd aggregate scores.csv --gold gold.csv -o results
+
     Some methods also use features of the tasks (wisecrowd methods lists them):
 
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
@@ -127,6 +134,13 @@ def aggregate(
         if are_shards(votes)
         else answers.find_answers(votes, reading, [] if method == DEFAULT_METHOD else [method])
     )
+    if other_answers is not None and other_answers.answer_type == "scores":
+        answers.check_unused(other_answers, {"--features": features, "--members": members})
+        score_files.aggregate_scores(
+            other_answers, None if method == DEFAULT_METHOD else method, parameter or [], reading, gold=gold, score=score,
+            output=output, proba=proba, save=save, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
+        )  # fmt: skip
+        return
     if other_answers is not None:
         class_options = {
             "--features": features,

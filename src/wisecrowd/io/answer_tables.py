@@ -1,4 +1,4 @@
-"""Tables of answers that are not one label per vote: comparisons, label sets and marks. Columns tell the type of the answers."""
+"""Tables of answers that are not one label per vote: comparisons, label sets, marks and scores. Columns tell the type of the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from wisecrowd.data.comparisons import Comparisons, RepeatedComparisons, Swapped
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.points import PointCrowd
+from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.spans import SpanCrowd
+from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
@@ -43,6 +45,7 @@ _WINNER = (
     "vote",
 )
 _PROMPT = ("task", "taskid", "prompt", "promptid", "question", "questionid", "context", "contextid", "instruction")
+_SCORE = ("score", "judgescore", "scores", "grade", "probability", "prob", "logit")
 _LABEL_SET = ("labels", "labelset", "tags", "categories", "answers")
 #: Columns of marks by kind and role. Boxes come first, because they have the columns of points, too.
 _MARKS: dict[AnswerType, dict[str, tuple[str, ...]]] = {
@@ -63,6 +66,7 @@ MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": P
 NOUNS: dict[AnswerType, str] = {
     "pairwise": "comparisons of two items",
     "multilabel": "sets of labels",
+    "scores": "scores of judges",
     **{kind: crowd.plural for kind, crowd in MARK_CROWDS.items()},
 }
 #: Offsets in texts are smaller; larger numbers in columns called start and end are times.
@@ -76,16 +80,16 @@ _PEEKED_ROWS = 200
 
 
 #: Votes that are not one label per vote.
-AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd
+AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd
 
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """Table whose columns hold comparisons, label sets or marks.
+    """Table whose columns hold comparisons, label sets, marks or scores.
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores"}
         Type of the answers.
     source : VoteSource
         File.
@@ -161,7 +165,7 @@ class AnswerTable:
 
         Returns
         -------
-        Comparisons, LabelSetCrowd or MarkCrowd
+        Comparisons, LabelSetCrowd, MarkCrowd or ScoreCrowd
         """
         assignments = self.read_assignments()
         if assignments is not None:
@@ -171,11 +175,11 @@ class AnswerTable:
 
 
 def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], **options: Any) -> AnswerCrowd:
-    """Build comparisons, label sets or marks from a table.
+    """Build comparisons, label sets, marks or scores from a table.
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores"}
         Type of the answers.
     table : pyarrow.Table
         Rows.
@@ -186,7 +190,7 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
 
     Returns
     -------
-    Comparisons, LabelSetCrowd or MarkCrowd
+    Comparisons, LabelSetCrowd, MarkCrowd or ScoreCrowd
 
     Raises
     ------
@@ -210,6 +214,8 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
                 "and an empty place is a task without marks; leave it out"
             )
         return MARK_CROWDS[answer_type].from_frame(table, columns=columns, **options)
+    if answer_type == "scores":
+        return ScoreCrowd.from_frame(table, **(dict(columns) | options))
     return LabelSetCrowd.from_frame(table, **({role: columns[role] for role in ("task", "worker", "label")} | options))
 
 
@@ -248,13 +254,16 @@ def find_answer_columns(
     set_columns = _find_label_set_columns(names, named)
     if set_columns is not None and _hold_sets(read_column(set_columns["label"])):
         return "multilabel", set_columns
+    score_columns = _find_score_columns(names, named)
+    if score_columns is not None and _hold_scores(score_columns, read_column):
+        return "scores", score_columns
     return None
 
 
 def find_answer_table(
     source: SourceLike, *, columns: Mapping[str, str | None] | None = None, question: str | None = None
 ) -> AnswerTable | AnswerQuestion | None:
-    """Return the comparisons, label sets or marks that a file holds, by its columns or by the question of a labelling tool.
+    """Return the comparisons, label sets, marks or scores that a file holds, by its columns or by the question of a labelling tool.
 
     Parameters
     ----------
@@ -586,6 +595,91 @@ def _hold_offsets(columns: Mapping[str, str], read_column: Callable[[str], pa.Ch
     )
 
 
+def read_scores(
+    path: SourceLike,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    score: str | None = None,
+    label: str | None = None,
+    votes: SourceLike | None = None,
+    duplicates: Literal["error", "first", "last", "keep"] = "error",
+    missing: Literal["error", "drop"] = "error",
+) -> ScoreCrowd:
+    """Read scores of judges from a table with one score per row.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON with the columns task, judge (or worker) and score.
+    task, worker, score : str, optional
+        Names of columns. Without them, common names are recognised.
+    label : str, optional
+        Column of labels of people, in rows without a score.
+    votes : path-like or VoteSource, optional
+        File with votes of people on the same tasks.
+    duplicates : {"error", "first", "last", "keep"}, default="error"
+        Rule for several scores of a judge on a task.
+    missing : {"error", "drop"}, default="error"
+        Rule for rows without a score.
+
+    Returns
+    -------
+    ScoreCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("scores.csv").write_text("task,judge,score\\nt1,gpt,7\\nt1,llama,0.9\\n")
+    >>> read_scores("scores.csv")
+    ScoreCrowd(2 scores: 1 task x 2 judges)
+    """
+    file = VoteSource.detect(path)
+    requested = {"task": task, "worker": worker, "score": score, "label": label}
+    named = {role: name for role, name in requested.items() if name is not None}
+    with prefix_errors(file.path):
+        names = [] if file.format.reader.read_names is None else file.format.reader.read_names(file.path)
+        columns = _find_score_columns(names, named)
+    if columns is None:
+        raise MissingColumn(
+            f'{path}: scores need the columns task, judge and score; name yours: worker="model", score="grade"',
+            ("score",),
+        )
+    if (
+        label is None
+        and columns.get("label") is not None
+        and not _hold_scores(columns, lambda name: _read_columns(file, [name])[name])
+    ):
+        columns = {role: name for role, name in columns.items() if role != "label"}
+    scores = AnswerTable("scores", file, columns).read(duplicates=duplicates, missing=missing)
+    assert isinstance(scores, ScoreCrowd)
+    return scores if votes is None else scores.with_votes(VoteSource.detect(votes).read_votes())
+
+
+def _find_score_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the columns of scores by role, or None if one is missing; the label column is optional."""
+    roles = {"task": role_names("task"), "worker": role_names("worker"), "score": _SCORE}
+    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
+    if any(name is None for name in columns.values()):
+        return None
+    columns["label"] = _find_name(names, "label", role_names("label"), requested)
+    if columns["label"] == columns["score"]:
+        columns["label"] = None
+    return {role: name for role, name in columns.items() if name is not None}
+
+
+def _hold_scores(columns: Mapping[str, str], read_column: Callable[[str], pa.ChunkedArray]) -> bool:
+    """Return whether a table holds scores: it has no labels, or labels only in rows without a score."""
+    if "label" not in columns:
+        return True
+    has_score, has_label = (~find_missing(read_column(columns[role])) for role in ("score", "label"))
+    return bool(has_score.any() and not (has_score & has_label).any())
+
+
 def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested: Mapping[str, str]) -> str | None:
     """Return the column of a role: the one that the user named, or the only one with a known name."""
     if role in requested:
@@ -615,6 +709,6 @@ def _read_columns(file: VoteSource, columns: Sequence[str]) -> pa.Table:
     read = file.format.reader.read_columns
     if read is None:
         raise InputError(
-            f"{file.format.description} cannot hold comparisons, label sets or marks; use CSV, TSV, Parquet or JSON"
+            f"{file.format.description} cannot hold comparisons, label sets, marks or scores; use CSV, TSV, Parquet or JSON"
         )
     return read(file.path, columns)

@@ -43,6 +43,7 @@ from wisecrowd.simulate.patterns import (
     compute_noise_rates,
     simulate_patterns,
 )
+from wisecrowd.simulate.scores import ScoreSimulation, simulate_scores
 from wisecrowd.simulate.votes import draw_labels, simulate_votes
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "NoiseRates",
     "PanelSimulation",
     "PatternSimulation",
+    "ScoreSimulation",
     "Simulation",
     "assign",
     "assign_with_copiers",
@@ -73,6 +75,7 @@ __all__ = [
     "simulate_image_groups",
     "simulate_panel",
     "simulate_patterns",
+    "simulate_scores",
     "simulate_unstructured",
     "simulate_votes",
     "simulate_xu2019",

@@ -23,6 +23,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
+from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError, UsageError
@@ -43,6 +44,7 @@ from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_findin
 from wisecrowd.io.validation.findings import Finding, ValidationReport
 from wisecrowd.io.validation.label_set_checks import check_label_sets
 from wisecrowd.io.validation.mark_checks import check_marks
+from wisecrowd.io.validation.score_checks import check_scores
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 from wisecrowd.io.vote_table import ReadOptions, VoteTable
 from wisecrowd.utils.text import count_noun
@@ -63,7 +65,7 @@ def check_votes(
 
     Parameters
     ----------
-    source : path-like, VoteSource, DataFrame, dict of columns, Crowd, Comparisons or LabelSetCrowd
+    source : path-like, VoteSource, DataFrame, dict of columns, Crowd, Comparisons, LabelSetCrowd or ScoreCrowd
         Votes.
     format : str, optional
         Name of the file format. Without it, content and file name decide.
@@ -91,7 +93,7 @@ def check_votes(
     if isinstance(source, Crowd):
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
-    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd):
+    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd):
         return ValidationReport(
             source="votes", summary=repr(source), findings=tuple(_check_answers(source, repeats_allowed=True))
         )
@@ -187,6 +189,8 @@ def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[F
         yield from check_comparisons(answers, repeats_allowed=repeats_allowed)
     elif isinstance(answers, MarkCrowd):
         yield from check_marks(answers)
+    elif isinstance(answers, ScoreCrowd):
+        yield from check_scores(answers, repeats_allowed=repeats_allowed)
     else:
         yield from check_label_sets(answers)
 
@@ -220,7 +224,7 @@ def _check_answer_table(
     options: ReadOptions,
     findings: list[Finding],
 ) -> str:
-    """Add the findings about comparisons, label sets or marks in a table, and return their summary."""
+    """Add the findings about comparisons, label sets, marks or scores in a table, and return their summary."""
     listed = ", ".join(f"{name!r}" for name in columns.values())
     findings.append(
         Finding(
@@ -234,6 +238,9 @@ def _check_answer_table(
     complete = np.ones(table.num_rows, dtype=bool)
     for role, column in columns.items():
         is_missing = find_missing(table[column])
+        if answer_type == "scores" and role in ("score", "label") and "label" in columns:
+            other = columns["label" if role == "score" else "score"]
+            is_missing &= find_missing(table[other])  # a row has a score or a label
         rows = np.flatnonzero(is_missing)
         if rows.size:
             complete &= ~is_missing
@@ -254,6 +261,8 @@ def _check_answer_table(
     repeats_allowed = options.duplicates != "error"
     if answer_type == "pairwise":
         answers = build_answers(answer_type, table, columns, duplicates="keep", swapped="keep")
+    elif answer_type == "scores":
+        answers = build_answers(answer_type, table, columns, duplicates="keep")
     else:
         rule = options.duplicates if repeats_allowed else "union"
         answers = build_answers(answer_type, table, columns, duplicates=rule)

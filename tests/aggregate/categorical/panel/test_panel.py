@@ -379,10 +379,10 @@ def test_kinds_alone_let_votes_come_later() -> None:
     votes = made.crowd.to_frame()
     kinds = made.kinds.drop("person1")
     early = Crowd.from_frame(votes[votes["worker"] != "person1"])
-    panel = Panel(kinds=kinds).partial_fit(early).partial_fit(votes[votes["worker"] == "person1"])
+    panel = Panel(kinds=kinds, dependence="groups").partial_fit(early).partial_fit(votes[votes["worker"] == "person1"])
     assert panel.is_person_.tolist() == [False, False, True, False]
     assert panel.converge().judges_.index.tolist() == ["judge0", "judge1"]
-    whole = Panel(kinds=kinds, tol=1e-10, max_iter=5000).fit(made.crowd)
+    whole = Panel(kinds=kinds, dependence="groups", tol=1e-10, max_iter=5000).fit(made.crowd)
     assert np.allclose(panel.posterior_, whole.posterior_, atol=0.01)
 
 
@@ -399,13 +399,15 @@ def test_what_takes_votes_for_independent_is_refused() -> None:
 def test_machines_that_agree_too_much_without_a_group_are_named(n_classes: int) -> None:
     made = simulate_panel(300, 5, 3, n_classes, strength=0.95, random_state=2)
     with pytest.warns(DataWarning, match="these 5 machines agree with each other on") as told:
-        panel = Panel(kinds=made.kinds).fit(made.crowd)
+        panel = Panel(kinds=made.kinds, dependence="groups").fit(made.crowd)
     assert panel.notes_ == [str(told[0].message)]
     assert "'judge0'" in panel.notes_[0]
     assert told[0].filename == __file__
     assert Panel(kinds=made.kinds, groups=made.groups).fit(made.crowd).notes_ == []
-    with pytest.warns(DataWarning, match="these 5 machines"):  # groups of one are none
-        Panel(kinds=made.kinds, groups={name: name for name in made.groups.index}).fit(made.crowd)
+    alone = {name: name for name in made.groups.index}  # groups of one are none
+    assert Panel(kinds=made.kinds, groups=alone).fit(made.crowd).notes_ == []
+    with pytest.warns(DataWarning, match="these 5 machines"):
+        Panel(kinds=made.kinds, groups=alone, dependence="groups").fit(made.crowd)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

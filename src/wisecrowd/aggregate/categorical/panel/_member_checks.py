@@ -24,7 +24,14 @@ MIN_PEOPLE_AGREEMENT = 0.1
 MIN_AGREEMENT_VARIANCE = 1e-3
 
 
-def check_members(crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32], *, gold: bool) -> list[str]:
+def check_members(
+    crowd: Crowd,
+    kinds: NDArray[Any],
+    group: NDArray[np.int32],
+    *,
+    gold: bool,
+    dependence_is_estimated: bool = False,
+) -> list[str]:
     """Warn about members that make the result of a panel doubtful, and return the warnings.
 
     Parameters
@@ -37,6 +44,8 @@ def check_members(crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32], *
         Group codes, −1 for workers without a group.
     gold : bool
         Whether the truth of some tasks is known.
+    dependence_is_estimated : bool, default=False
+        Whether the model allows for machines that err together without a group.
 
     Returns
     -------
@@ -56,16 +65,19 @@ def check_members(crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32], *
             "all workers are machines, so only gold shows which of them are right; fit with the truth of some tasks (truth=…, or "
             "wisecrowd aggregate --gold FILE), or collect votes of people on some tasks"
         )
-    suspects = find_correlated_machines(crowd, np.flatnonzero(is_machine), is_person, group)
+    suspects = None
+    if not dependence_is_estimated:
+        suspects = find_correlated_machines(crowd, np.flatnonzero(is_machine), is_person, group)
     if suspects is not None:
         assert crowd.workers is not None
         notes.append(
             f"{preview(crowd.workers[suspects.workers], 5)}: these {len(suspects.workers):,} machines agree with each other on "
             f"{suspects.agreement:.0%} of their tasks, and their agreement with people explains {suspects.expected:.0%}. They err "
-            "together, but count as independent workers. Put them into groups: groups={…}, or the column group of --members"
+            "together, but count as independent workers. Leave groups out, so that their dependence is estimated, or put all of "
+            "them into groups: groups={…}, or the column group of --members"
         )
     for note in notes:
-        warnings.warn(note, DataWarning, stacklevel=4)
+        warnings.warn(note, DataWarning, stacklevel=5)
     return notes
 
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import xlog1py, xlogy
+from scipy.special import softmax, xlog1py, xlogy
 
 from wisecrowd.aggregate.categorical._spectral_initialization import (
     INIT_HELP,
     compute_spectral_statistics,
     uses_spectral_start,
 )
+from wisecrowd.aggregate.categorical.panel._anchors import PeopleVotes, make_anchors, make_start
+from wisecrowd.aggregate.categorical.panel._coded_answers import CodedAnswers, encode_answers, recode_answers
+from wisecrowd.aggregate.categorical.panel._dependence import (
+    compute_shared_errors,
+    divide_worth,
+    explain_panel,
+    summarize_members,
+)
 from wisecrowd.aggregate.categorical.panel._expected_answers import ExpectedAnswers
+from wisecrowd.aggregate.categorical.panel._judge_model import JudgeModel, fit_judges
 from wisecrowd.aggregate.categorical.panel._judges import (
     JudgeEvidence,
     encode_truth_as_posterior,
@@ -23,6 +33,7 @@ from wisecrowd.aggregate.categorical.panel._judges import (
     summarize_judges,
     summarize_opinions,
 )
+from wisecrowd.aggregate.categorical.panel._latent_classes import measure_error_correlation
 from wisecrowd.aggregate.categorical.panel._member_checks import check_members
 from wisecrowd.aggregate.categorical.panel._members import (
     MACHINE,
@@ -38,18 +49,22 @@ from wisecrowd.aggregate.categorical.panel._opinions import (
     compute_group_vote_shares,
     compute_vote_log_probs,
 )
+from wisecrowd.aggregate.categorical.panel._score_votes import convert_scores, find_score_classes, is_score_input
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
-from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
-from wisecrowd.data.vocabulary import locate_ids
+from wisecrowd.data.scores import ScoreCrowd
+from wisecrowd.data.types import AnyCrowd, CrowdLike, FeaturesLike, TruthLike
+from wisecrowd.data.vocabulary import locate_ids, match_id_type
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.incremental import recode_classes, warn_misspelled_workers
 from wisecrowd.em.initialization import make_class_prior
 from wisecrowd.em.loop import Statistics
 from wisecrowd.em.priors import compute_smoothing_log_prior, estimate_crowd_confusion, estimate_smoothed_probs
 from wisecrowd.engines.base import Chunk, Engine
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import InputError, UsageError, check_choice
+from wisecrowd.kernels import MIN_PROB
 from wisecrowd.utils.binning import check_bins
 
 #: Initial shares of members' votes that repeat the group's opinion. From the first, EM finds groups whose members agree,
@@ -58,16 +73,36 @@ from wisecrowd.utils.binning import check_bins
 INITIAL_SHARED = (0.9, 0.1)
 
 #: Fitted attributes that exist only for some panels, and that a new fit must not inherit.
-OPTIONAL_ATTRIBUTES = ("judges_", "judge_confusion_", "opinions_", "opinion_confusion_", "own_tally_", "shared_")
+OPTIONAL_ATTRIBUTES = (
+    "judges_", "judge_confusion_", "opinions_", "opinion_confusion_", "own_tally_", "shared_", "judge_index_",
+    "judge_model_", "n_effective_", "error_correlation_", "members_", "verdict_", "heldout_accuracy_",
+    "trace_", "n_iter_", "converged_", "restarts_",
+)  # fmt: skip
+#: Machines from which on their dependence is estimated.
+MIN_MACHINES = 2
 
 
 @method_class
 class Panel(ConfusionEM):
-    """Panel of people and machine judges, in which the members of a group share errors.
+    """Panel of people and machine judges, who give labels or scores and err together.
 
-    Ten prompts of one model, or ten people trained with one guideline, err on the same tasks, and a method that assumes
-    independent errors trusts such a group too much. Here a group g has an opinion o_ig on each task, and a member r repeats
-    it with probability a_r and otherwise answers by a confusion matrix of its own:
+    Judges of one model, or trained on the same texts, err on the same tasks, and a method that assumes independent errors trusts
+    them too much. A panel estimates the dependence between judges, so nobody has to name families of models.
+
+    *Estimated dependence* is used for scores (`ScoreCrowd`), and for labels if ``kinds`` name two machines or more and
+    there are no ``groups``. The truth is predicted from the answers of all judges at once,
+
+        P(z_i = k | answers) = Σ_m w_m softmax_k(b_mk + Σ_r f_mr[y_ir, k]),
+
+    where f_mr is a step function of the score (or label) of judge r. Members m of the average are a latent-class model, whose
+    evidence is discounted by the correlation of errors; each judge alone; and ridge regressions, which shrink to shares of the
+    latent-class evidence. They learn from gold and from votes of people, who are independent witnesses with confusion
+    matrices. Weights w_m follow from cross-validation on gold and people's votes. Without both, the latent-class model decides.
+    ``n_effective_`` is the number of independent judges with the same information, and ``verdict_`` says in words whether
+    judges are only one vote, and whether one of them is enough.
+
+    *Named groups* of workers who give labels have an opinion o_ig on each task. A member r repeats it with probability a_r and
+    otherwise answers by a confusion matrix of its own:
 
         z_i ~ ρ,   o_ig | z_i = k ~ σ_g[k, ·],   y_ir | z_i = k, o_ig = m  ~  a_r [y = m] + (1 − a_r) π_r[k, ·]
 
@@ -79,16 +114,12 @@ class Panel(ConfusionEM):
 
     with pseudo-votes s_kl = smoothing + diagonal·[k = l] as in `DawidSkene`, and ``sharing`` pseudo-votes for and against
     repeating. a_r = 0 is Dawid and Skene's model; a_r = 1 is a copy, and any number of copies count as one vote. A pass
-    costs votes x classes. Without ``groups`` the model is `DawidSkene`. With groups, EM starts twice (``restarts_``), from
-    groups with one voice and from independent members, and the result with the higher objective is kept.
+    costs votes x classes. EM starts twice (``restarts_``), from groups with one voice and from independent members, and
+    the result with the higher objective is kept. Name groups of prompts of one model; a group of different models that err in their
+    own ways is not described by one opinion.
 
     Gold (``fit(crowd, truth=…)``) and people anchor the panel: with ``kinds``, people have ``trust`` further pseudo-votes
-    for right labels.
-
-    Choose it when some votes come from machines, or from people who learnt from each other, and their groups are known.
-    Wrong groups do little harm: members with independent errors get a small a_r. Where members translate the opinion in
-    their own ways, a_r does not describe them, and the panel can be worse than people alone. `EBCC` (Li et al. 2019)
-    correlates all workers through the task; it needs no groups, but many random starts.
+    for right labels. Without groups and machines the model is `DawidSkene`.
 
     Examples
     --------
@@ -103,7 +134,8 @@ class Panel(ConfusionEM):
     True
     """
 
-    references: ClassVar[tuple[str, ...]] = ("dawid1979maximum", "kohli2026nine", "li2019exploiting")
+    references: ClassVar[tuple[str, ...]] = ("dawid1979maximum", "kohli2026nine", "yao2018using")
+    answer_types: ClassVar[tuple[AnswerType, ...]] = ("categorical", "ordinal", "scores")
     unused_labels_are_equal: ClassVar[bool] = True
     streams: ClassVar[bool] = False
 
@@ -115,6 +147,30 @@ class Panel(ConfusionEM):
     )
     trust: float = parameter(default=5.0, help="Number of further pseudo-votes for right labels of people.")
 
+    dependence: Literal["estimate", "groups"] = parameter(
+        default="estimate",
+        help="Dependence between machines that give labels, without groups: estimate it, or assume it only within groups.",
+    )
+    classes: Any = parameter(
+        default=None,
+        help="Classes for scores, in order. Without gold and votes of people there are two, for low and high scores: by default "
+        "0 and 1.",
+    )
+
+    judge_index_: pd.Index = fitted(help="Judges whose dependence was estimated.")
+    judge_model_: JudgeModel = fitted(help="Model that predicts the truth from the answers of the judges.")
+    n_effective_: float = fitted(help="Number of independent judges with the same information about the truth.")
+    error_correlation_: NDArray[np.float64] = fitted(
+        help="Correlation of the judges' errors, given the true class.", shape=("n_judges", "n_judges"), finite=True
+    )
+    members_: pd.DataFrame = fitted(
+        help="Members of the average: weight, and log loss and accuracy on held-out gold and votes of people."
+    )
+    heldout_accuracy_: NDArray[np.float64] = fitted(
+        help="Probability that the panel is right on each task with gold or votes of people, predicted without them.",
+        shape=("n_anchored",),
+    )
+    verdict_: list[str] = fitted(help="Conclusions about the judges in words.")
     group_: NDArray[np.int32] = fitted(help="Group of each worker as a code, −1 without a group.", shape=("n_workers",))
     group_names_: list[str] = fitted(help="Names of the groups.")
     is_person_: NDArray[np.bool_] = fitted(help="Whether each worker is a person.", shape=("n_workers",))
@@ -147,6 +203,8 @@ class Panel(ConfusionEM):
         n_groups = len(self.group_names_)
         if self.group_.size and not (self.group_.min() >= -1 and self.group_.max() < n_groups):
             raise ValueError(f"group_ must hold codes in -1…{n_groups - 1}")
+        if self._has_judge_model:
+            self.judge_model_.check_sizes(len(self.judge_index_), len(self.classes_))
         opinions = vars(self).get("opinion_confusion_")
         if opinions is not None and len(opinions) != n_groups:
             raise ValueError(f"opinion_confusion_ must have one matrix per group: {n_groups}; got {len(opinions)}")
@@ -173,6 +231,7 @@ class Panel(ConfusionEM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("dependence", self.dependence, ("estimate", "groups"))
         if self.sharing <= 0 or self.trust < 0:
             raise UsageError(f"sharing must be positive and trust not negative; got {self.sharing} and {self.trust}")
 
@@ -188,12 +247,180 @@ class Panel(ConfusionEM):
         for name in OPTIONAL_ATTRIBUTES:
             vars(self).pop(name, None)
 
+    def fit(
+        self,
+        crowd: CrowdLike | ScoreCrowd,
+        X: FeaturesLike | None = None,
+        *,
+        truth: TruthLike | None = None,
+        start: Any = None,
+    ) -> Self:
+        """Infer the truth of every task from labels, or from scores of judges.
+
+        Parameters
+        ----------
+        crowd : Crowd, ScoreCrowd, table, or list of (task, worker, label)
+            Votes, or scores. A table with the column score and without the column label holds scores.
+        X : None
+            Not used.
+        truth : Series, mapping, DataFrame or array, optional
+            Truth of gold tasks by task id.
+        start : Aggregator, DataFrame or array, optional
+            Start of EM for labels with groups or without machines; not used otherwise.
+
+        Returns
+        -------
+        Panel
+            The method itself.
+
+        Examples
+        --------
+        >>> from wisecrowd.simulate import simulate_scores
+        >>> simulation = simulate_scores(n_tasks=300, random_state=1)
+        >>> panel = Panel().fit(simulation.scores, truth=simulation.truth.iloc[:100])
+        >>> bool((panel.labels_ == simulation.truth).mean() > 0.7), bool(panel.n_effective_ < 6)
+        (True, True)
+        """
+        if not is_score_input(crowd):
+            return super().fit(crowd, X, truth=truth, start=start)  # type: ignore[arg-type]  # votes
+        start_time = time.perf_counter()
+        self._check_parameter_types()
+        self._check_parameters()
+        if X is not None or start is not None or self.groups is not None:
+            raise UsageError(
+                "a panel of scores takes gold only and estimates dependence; leave X, start and groups out"
+            )
+        scores = crowd if isinstance(crowd, ScoreCrowd) else ScoreCrowd.from_frame(crowd)  # type: ignore[arg-type]  # table
+        if scores.n_votes == 0:
+            raise InputError("Panel needs scores, and there are none")
+        classes, people, gold = find_score_classes(scores, truth, self.classes)
+        answers = encode_answers(
+            scores.task, scores.worker, scores.score,
+            n_tasks=scores.n_tasks, n_judges=scores.n_workers, is_ordered=True, weight=scores.weight,
+        )  # fmt: skip
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        posterior = self._fit_judge_model(answers, scores.workers, people, gold, classes)
+        votes = convert_scores(scores, answers, posterior, people, classes)
+        self._start_fit_of_scores(votes)
+        self.is_person_ = np.arange(votes.n_workers) >= scores.n_workers
+        self.group_, self.group_names_ = np.full(votes.n_workers, -1, dtype=np.int32), []
+        self.notes_ = []
+        self._set_fitted(votes, posterior)
+        self._set_judge_tables(votes, ~self.is_person_)
+        self._finish_fit(start_time)
+        return self
+
+    def _start_fit_of_scores(self, votes: Crowd) -> None:
+        """Store the vocabularies of scores that were converted to votes."""
+        assert votes.classes is not None
+        self.classes_, self.worker_index_, self.task_index_ = votes.classes, votes.workers, votes.tasks
+
     def _fit(self, crowd: Any, gold: Any, *, X: Any, start: Any) -> None:
         group, _ = encode_groups(self.groups, crowd)
-        notes = check_members(crowd, align_kinds(self.kinds, crowd).to_numpy(), group, gold=gold is not None)
-        super()._fit(crowd, gold, X=X, start=start)
+        kinds = align_kinds(self.kinds, crowd).to_numpy()
+        estimates_dependence = self._estimates_dependence(crowd, kinds, group)
+        notes = check_members(crowd, kinds, group, gold=gold is not None, dependence_is_estimated=estimates_dependence)
+        if estimates_dependence:
+            self._fit_labels_of_judges(crowd, gold, kinds == MACHINE)
+        else:
+            super()._fit(crowd, gold, X=X, start=start)
         self.notes_ = notes
-        self._set_summaries(crowd)
+        if not estimates_dependence:
+            self._set_summaries(crowd)
+
+    def _estimates_dependence(self, crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32]) -> bool:
+        """Return whether the dependence between machines is estimated from their labels."""
+        n_machines = int(((kinds == MACHINE) & (crowd.votes_per_worker > 0)).sum())
+        may_estimate = self.dependence == "estimate" and not (group >= 0).any()
+        return may_estimate and n_machines >= MIN_MACHINES and crowd.n_classes > 1
+
+    def _fit_labels_of_judges(
+        self, crowd: Crowd, gold: NDArray[np.int32] | None, is_machine: NDArray[np.bool_]
+    ) -> None:
+        """Fit the judge model to labels of machines, with other workers as people."""
+        assert crowd.workers is not None
+        assert crowd.classes is not None
+        self._check_parameters()
+        self._set_hyperparameters(crowd)
+        judges = np.flatnonzero(is_machine & (crowd.votes_per_worker > 0))
+        position = np.full(crowd.n_workers, -1, dtype=np.int64)
+        position[judges] = np.arange(len(judges))
+        rows = np.flatnonzero(position[crowd.worker_codes] >= 0)
+        answers = encode_answers(
+            crowd.task[rows], position[crowd.worker_codes[rows]], crowd.label[rows],
+            n_tasks=crowd.n_tasks, n_judges=len(judges), is_ordered=False, weight=crowd.weight[rows],
+        )  # fmt: skip
+        people = crowd.take(np.flatnonzero(position[crowd.worker_codes] < 0))
+        posterior = self._fit_judge_model(
+            answers, crowd.workers[judges], people if people.n_votes else None, gold, crowd.classes
+        )
+        self._set_fitted(crowd, posterior)
+        self._set_judge_tables(crowd, position >= 0)
+
+    def _fit_judge_model(
+        self,
+        answers: CodedAnswers,
+        judges: pd.Index,
+        people: Crowd | None,
+        gold: NDArray[np.int32] | None,
+        classes: pd.Index,
+    ) -> NDArray[np.float64]:
+        """Fit the judge model, set its results, and return the posterior."""
+        n_classes = len(classes)
+        votes = PeopleVotes(
+            people, answers.n_tasks, n_classes, smoothing=self.smoothing, diagonal=self.diagonal + self.trust
+        )
+        anchors = make_anchors(votes, gold)
+        result = fit_judges(
+            answers,
+            make_start(answers, votes, gold),
+            anchors,
+            lambda class_counts: make_class_prior(self.prior, class_counts, classes),
+            seed=self.random_state,
+        )
+        dependence = measure_error_correlation(answers, result.posterior)
+        self.judge_index_, self.judge_model_ = judges, result.model
+        self.n_effective_, self.error_correlation_ = dependence.n_effective, dependence.correlation
+        self.members_ = summarize_members(result, judges)
+        self.verdict_ = explain_panel(result, dependence, answers, judges, int(anchors.is_anchored.sum()))
+        if result.panel_hits is not None:
+            self.heldout_accuracy_ = result.panel_hits
+        self.prior_ = self.e_step_prior_ = result.posterior.mean(axis=0)
+        return result.posterior
+
+    def _set_judge_tables(self, crowd: Crowd, is_machine: NDArray[np.bool_]) -> None:
+        """Set the tables of judges whose dependence was estimated."""
+        label_probs = self.reported_label_probs(self.tally_, crowd.pairs)
+        evidence = JudgeEvidence(crowd, self.posterior_, self.prior_, label_probs, ~is_machine)
+        shared = np.zeros(crowd.n_workers)
+        shared[is_machine] = compute_shared_errors(self.error_correlation_)
+        self.judges_, self.judge_confusion_ = summarize_judges(
+            evidence, is_machine, self._worker_columns(), shared, np.full(crowd.n_workers, -1, dtype=np.int32), None
+        )
+        self.judges_["worth"] = divide_worth(self.judges_["alone"].to_numpy(), self.n_effective_)
+
+    @property
+    def _has_judge_model(self) -> bool:
+        return "judge_model_" in vars(self)
+
+    def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        """Return the model of the judges from its saved arrays.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute.
+        arrays : dict of str to ndarray
+            Arrays of the model.
+
+        Returns
+        -------
+        JudgeModel
+        """
+        if name != "judge_model_":
+            raise ValueError(f"a panel has no part {name}")
+        return JudgeModel.from_arrays(arrays)
 
     @property
     def _has_groups(self) -> bool:
@@ -426,13 +653,51 @@ class Panel(ConfusionEM):
         posterior = self.proba_ if truth is None else encode_truth_as_posterior(truth, self.classes_)
         return summarize_calibration(pd.DataFrame(scores), posterior, n_bins)
 
-    def predict_proba(self, crowd: CrowdLike) -> pd.DataFrame:
+    def _predict_by_judges(self, crowd: CrowdLike | ScoreCrowd) -> pd.DataFrame:
+        """Return the posterior by the judge model and the confusion matrices of people."""
+        is_ordered = self.judge_model_.levels.is_ordered
+        if is_score_input(crowd) != is_ordered:
+            raise InputError(f"this panel was fitted to {'scores' if is_ordered else 'labels'}; predict from the same")
+        assert self.worker_index_ is not None
+        people: Crowd | None
+        if is_ordered:
+            scores = crowd if isinstance(crowd, ScoreCrowd) else ScoreCrowd.from_frame(crowd)  # type: ignore[arg-type]  # table
+            tasks, workers, people = scores.tasks, scores.workers, scores.votes
+            task, worker, value, weight = scores.task, scores.worker, scores.score, scores.weight
+        else:
+            votes = recode_classes(self.validate_votes(crowd), self.classes_)  # type: ignore[arg-type]  # votes
+            assert votes.workers is not None
+            tasks, workers, people = votes.tasks, votes.workers, votes
+            task, worker, value, weight = votes.task, votes.worker_codes, votes.label, votes.weight
+        judge = self.judge_index_.get_indexer(match_id_type(workers, self.judge_index_))[worker]
+        answers = recode_answers(self.judge_model_.levels, task, judge, value, len(tasks), weight)
+        log_posterior = np.log(np.maximum(self.judge_model_.predict(answers.table), MIN_PROB))
+        if people is not None:
+            votes = recode_classes(people, self.classes_)
+            assert votes.workers is not None
+            position = self.worker_index_.get_indexer(match_id_type(votes.workers, self.worker_index_))
+            rows = np.flatnonzero(~votes.workers.isin(self.judge_index_)[votes.worker_codes])
+            people_tally = (
+                self.confusion_of(np.flatnonzero(self.is_person_)).mean(axis=0) if self.is_person_.any() else None
+            )
+            default = np.eye(len(self.classes_)) * self.trust + 1 if people_tally is None else people_tally
+            default = default / default.sum(axis=1, keepdims=True)
+            fitted_workers = np.unique(position[position >= 0])
+            matrices = np.concatenate([self.confusion_of(fitted_workers), default[None]])
+            rank = np.where(position >= 0, np.searchsorted(fitted_workers, position), len(fitted_workers))
+            log_probs = np.log(np.maximum(matrices[rank[votes.worker_codes[rows]], :, votes.label[rows]], MIN_PROB))
+            np.add.at(log_posterior, votes.task[rows], votes.weight[rows, None] * log_probs)
+        posterior = softmax(log_posterior, axis=1)
+        return pd.DataFrame(posterior, index=tasks.rename("task"), columns=self.classes_.rename("class"))
+
+    def predict_proba(self, crowd: CrowdLike | ScoreCrowd) -> pd.DataFrame:
         """Return the posterior of tasks, old or new.
 
         Parameters
         ----------
-        crowd : crowd-like
-            Votes on the tasks. A worker who was not in the fit has the confusion matrix of the whole crowd and no group.
+        crowd : crowd-like or ScoreCrowd
+            Votes on the tasks, or scores. A worker who was not in the fit has the confusion matrix of the whole crowd and no group;
+            a judge who was not in the fit is ignored if dependence was estimated.
 
         Returns
         -------
@@ -440,9 +705,11 @@ class Panel(ConfusionEM):
             Tasks x classes.
         """
         self._check_fitted("posterior_")
+        if self._has_judge_model:
+            return self._predict_by_judges(crowd)
         if not self._has_groups:
-            return super().predict_proba(crowd)
-        votes = recode_classes(self.validate_votes(crowd), self.classes_)
+            return super().predict_proba(crowd)  # type: ignore[arg-type]  # votes
+        votes = recode_classes(self.validate_votes(crowd), self.classes_)  # type: ignore[arg-type]  # votes
         warn_misspelled_workers(self, votes)
         assert votes.workers is not None
         assert self.worker_index_ is not None
@@ -584,6 +851,8 @@ class Panel(ConfusionEM):
         posterior : ndarray of shape (n_tasks, n_classes)
             Posterior of all tasks.
         """
+        if self._has_judge_model:
+            raise UsageError("the dependence between judges is estimated from all votes; fit again: fit(all_votes)")
         super().restart_from(crowd, posterior)
         self._set_summaries(crowd)
 
@@ -611,5 +880,10 @@ class Panel(ConfusionEM):
             raise UsageError(
                 "partial_fit does not support a panel with groups; fit all votes, and start from the current fit: "
                 "fit(all_votes, start=panel)"
+            )
+        if self.kinds is not None and self.dependence == "estimate":
+            raise UsageError(
+                "the dependence between machines is estimated from all votes at once, so partial_fit does not support it; fit all "
+                "votes, or set dependence='groups'"
             )
         return super().partial_fit(crowd, truth=truth)
