@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wisecrowd.base.mark_aggregator import MarkAggregator
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.cli._reading import Reading
+    from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.io.answer_tables import AnswerTable

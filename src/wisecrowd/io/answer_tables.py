@@ -1,4 +1,4 @@
-"""Tables of answers that are not one label per vote: comparisons, label sets, marks and scores. Columns tell the type of the answers."""
+"""Tables of answers that are not one label per vote: comparisons, label sets, marks and scores, told apart by their columns."""
 
 from __future__ import annotations
 
