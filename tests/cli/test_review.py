@@ -110,6 +110,21 @@ def test_disputed_tasks_become_gold(reviewed: Reviewed, run: Any, simulated: pd.
 
 
 @pytest.mark.usefixtures("simulated")
+def test_labels_are_those_of_aggregate(reviewed: Reviewed, run: Any) -> None:
+    run("aggregate", "votes.csv", "-o", "results")
+    labels = pd.read_csv("results/labels.csv", index_col="task")
+    workers = pd.read_csv("results/workers.csv", index_col="worker", keep_default_na=False)
+    _, session = reviewed("votes.csv")
+    for number, task in enumerate(session.queue.names):
+        shown = session.describe_votes(number)
+        assert shown["label"] == labels["label"][task]
+        assert shown["confidence"] == pytest.approx(labels["confidence"][task], abs=6e-4)
+        for vote in shown["votes"]:
+            assert vote["accuracy"] == pytest.approx(float(workers["accuracy"][vote["worker"]]), abs=6e-4)
+            assert vote["flags"] == workers["flags"][vote["worker"]]
+
+
+@pytest.mark.usefixtures("simulated")
 def test_checks_that_were_filled_in_by_hand_are_kept(reviewed: Reviewed, run: Any) -> None:
     run("audit", "votes.csv", "--size", "5", "-o", "audit")
     checks = pd.read_csv("audit/checks.csv", dtype={"truth": object})

@@ -363,6 +363,10 @@ def test_works_on_a_phone(review: Any, scheme: str) -> None:
     shape(review, 390, scheme)
     widths = review.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert widths[0] <= widths[1]
+    table = review.execute_script(
+        "const box = document.querySelector('.votes .scroll'); return [box.scrollWidth, box.clientWidth]"
+    )
+    assert table[0] <= table[1], "no column of the votes is cut off"
     button = review.find_element("css selector", ".classes button")
     assert button.size["height"] >= 44, "as large as a finger"
     button.click()

@@ -124,9 +124,13 @@
       row.append(
         cell("th", vote.worker ?? "unknown"), cell("td", vote.label), cell("td", percent(vote.accuracy), "n"),
         cell("td", vote.n_votes === null ? "–" : vote.n_votes.toLocaleString("en"), "n"),
-        cell("td", vote.flags),
       );
-      if (vote.flags) row.lastElementChild.firstElementChild.className = "flag";
+      if (vote.flags) {
+        const flag = document.createElement("span");
+        flag.className = "flag";
+        flag.textContent = vote.flags;
+        row.cells[0].append(" ", flag);
+      }
       return row;
     });
     find("vote-table").tBodies[0].replaceChildren(...rows);
