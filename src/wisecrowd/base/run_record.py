@@ -96,8 +96,23 @@ def describe_environment(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCro
     >>> describe_environment(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["votes"]
     1
     """
+    return {"input": _describe_input(crowd), **describe_versions()}
+
+
+def describe_versions() -> dict[str, Any]:
+    """Return the versions of packages, and the time.
+
+    Returns
+    -------
+    dict
+        Values that JSON can represent.
+
+    Examples
+    --------
+    >>> sorted(describe_versions())
+    ['finished', 'versions']
+    """
     return {
-        "input": _describe_input(crowd),
         "versions": {"wisecrowd": __version__, "python": platform.python_version(), **_get_versions()},
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

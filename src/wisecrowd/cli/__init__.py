@@ -29,6 +29,7 @@ COMMANDS = {
         "aggregate",
         "audit",
         "review",
+        "evaluate",
         "learn",
         "complete",
         "report",

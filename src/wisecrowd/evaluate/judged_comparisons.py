@@ -193,13 +193,13 @@ class ArenaScores:
         Scores in logits; the mean is zero.
     covariance : ndarray of shape (n_systems, n_systems)
         Covariance of the scores.
-    degrees_of_freedom : float
-        Degrees of freedom of the covariance.
+    degrees_of_freedom : ndarray of shape (n_systems,)
+        Degrees of freedom of the variance of each score.
     """
 
     score: Array
     covariance: Array
-    degrees_of_freedom: float
+    degrees_of_freedom: Array
 
 
 def estimate_arena(
@@ -341,8 +341,8 @@ def _describe_scores(
     is_labelled = np.bincount(code[labelled], minlength=len(names)) > 0
     n = int(is_labelled.sum())
     covariance = influence.T @ influence * (n / max(n - 1, 1))
-    freedom = min(estimate_freedom(influence[is_labelled, system]) for system in range(influence.shape[1]))
-    return ArenaScores(score, covariance, float(min(freedom, n - 1.0 if n > 1 else 1.0)))
+    freedom = [estimate_freedom(influence[is_labelled, system]) for system in range(influence.shape[1])]
+    return ArenaScores(score, covariance, np.clip(freedom, 1.0, max(n - 1.0, 1.0)))
 
 
 def _read_verdicts(comparisons: Comparisons) -> pd.DataFrame:

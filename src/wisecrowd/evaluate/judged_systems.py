@@ -61,8 +61,8 @@ class JudgedEstimate:
     >>> scores = pd.DataFrame({"judge": np.arange(200) % 10}, index=[f"t{i}" for i in range(200)])
     >>> labels = pd.Series((np.arange(40) % 10 > 6).astype(int), index=[f"t{i}" for i in range(40)])
     >>> estimate = rate(scores, labels)
-    >>> round(estimate.corrected.estimate, 2), estimate.effective_labels > 40
-    (0.3, True)
+    >>> estimate.corrected.low < 0.3 < estimate.corrected.high, estimate.effective_labels > 60
+    (True, True)
     """
 
     systems: tuple[str, ...]
@@ -382,7 +382,7 @@ def rank(
     columns["n_items"] = np.bincount(table.system, minlength=n_systems)
     columns["n_labelled"] = n_labelled
     columns["effective_labels"] = n_labelled * people_variance / np.maximum(variance, 1e-300)
-    freedom = min(by_all.describe_contrast(np.eye(n_systems)[code])[1] for code in range(n_systems))
+    freedom = float(np.median([by_all.describe_contrast(row)[1] for row in np.eye(n_systems)]))
     ranked = _add_ranks(columns, by_all.estimate, by_all.covariance, freedom, level, random_state, table.systems)
     covariance = pd.DataFrame(by_all.covariance, index=table.systems, columns=table.systems)
     return SystemRanking(ranked, covariance, "mean", level, describe_raters(table))
@@ -598,22 +598,26 @@ def _rank_arena(
     arena = ArenaItems.from_comparisons(judges, _require_comparisons(people))
     options: dict[str, Any] = {"population": population, "random_state": random_state}
     by_all, by_people = (estimate_arena(arena, use_judges=use, **options) for use in (True, False))
+    notes: tuple[str, ...] = ()
+    if np.trace(by_all.covariance) > np.trace(by_people.covariance):
+        by_all = by_people
+        notes = ("The judges do not make these scores more precise, and are left out.",)
     columns: dict[str, Any] = {}
     for prefix, scores in (("", by_all), ("people_", by_people)):
         variance = np.diagonal(scores.covariance)
         intervals = [
-            symmetric_interval(float(score), float(square), scores.degrees_of_freedom, level)
-            for score, square in zip(scores.score, variance, strict=True)
+            symmetric_interval(float(score), float(square), float(freedom), level)
+            for score, square, freedom in zip(scores.score, variance, scores.degrees_of_freedom, strict=True)
         ]
         columns |= _describe(prefix, intervals)
     columns["n_items"] = arena.count_comparisons(labelled=False)
     columns["n_labelled"] = arena.count_comparisons(labelled=True)
     ratio = np.diagonal(by_people.covariance) / np.maximum(np.diagonal(by_all.covariance), 1e-300)
     columns["effective_labels"] = columns["n_labelled"] * ratio
-    freedom = by_all.degrees_of_freedom
-    table = _add_ranks(columns, by_all.score, by_all.covariance, freedom, level, random_state, arena.systems)
+    median = float(np.median(by_all.degrees_of_freedom))
+    table = _add_ranks(columns, by_all.score, by_all.covariance, median, level, random_state, arena.systems)
     covariance = pd.DataFrame(by_all.covariance, index=arena.systems, columns=arena.systems)
-    return SystemRanking(table, covariance, "logit", level, ())
+    return SystemRanking(table, covariance, "logit", level, notes)
 
 
 def _require_comparisons(people: Any) -> Comparisons:

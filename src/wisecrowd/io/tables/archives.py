@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+import pyarrow as pa
+
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.compressed_files import check_unpacked_size
 from wisecrowd.io.problems import shorten_message
@@ -18,8 +20,10 @@ from wisecrowd.io.tables.text_files import HEAD_BYTES, encoding_error
 MAX_FILES = 100_000
 #: Bytes of the header of a file in an archive, without its name.
 _HEADER_BYTES = 30
+#: Zstandard in zip files, which `zipfile` reads from Python 3.14 on.
+_ZSTANDARD = 93
 #: Compressions that tools use. Others cannot be unpacked step by step.
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
 #: Bit of an encrypted file.
 _ENCRYPTED = 0x1
 #: Errors that `zipfile` raises for damaged archives.
@@ -123,14 +127,35 @@ class Archive:
             )
         if info.flag_bits & _ENCRYPTED:
             raise InputError(f"{name} is encrypted; unpack it yourself and give the folder")
-        with self.archive.open(info) as file:
-            content = file.read(max_bytes)  # no more than the archive declares
+        if info.compress_type == _ZSTANDARD:
+            content = self._read_zstandard(info, max_bytes)
+        else:
+            with self.archive.open(info) as file:
+                content = file.read(max_bytes)  # no more than the archive declares
         if len(content) < min(max_bytes, info.file_size):
             raise InputError(f"{name} is shorter than the zip declares; the zip is damaged, export it again")
         if len(content) > info.file_size:
             raise InputError(
                 f"{name} is longer than the zip declares; the zip is damaged or malicious, export it again"
             )
+        return content
+
+    def _read_zstandard(self, info: zipfile.ZipInfo, max_bytes: int) -> bytes:
+        stream = self.archive.fp
+        assert stream is not None
+        stream.seek(info.header_offset)
+        header = stream.read(_HEADER_BYTES)
+        if header[:4] != b"PK\x03\x04":
+            raise InputError(
+                f"{preview([info.filename])} is not where the zip says; the zip is damaged, export it again"
+            )
+        n_name, n_extra = struct.unpack("<HH", header[26:30])
+        stream.seek(info.header_offset + _HEADER_BYTES + n_name + n_extra)
+        packed = stream.read(info.compress_size)
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as file:
+            content = bytes(file.read(max_bytes))
+        if len(content) == info.file_size and zlib.crc32(content) != info.CRC:
+            raise InputError(f"{preview([info.filename])} is damaged: its checksum differs; export or copy it again")
         return content
 
 

@@ -1,0 +1,1 @@
+"""Logs of evaluation tools: one module per tool."""
