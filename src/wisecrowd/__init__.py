@@ -135,6 +135,7 @@ _HOME = {
     "read": "io.vote_source",
     "read_boxes": "io.answer_tables",
     "read_comparisons": "io.answer_tables",
+    "read_evaluation_log": "io.evaluations.evaluation_log",
     "read_features": "io.features",
     "read_label_sets": "io.answer_tables",
     "read_points": "io.answer_tables",
@@ -146,8 +147,10 @@ _HOME = {
     "score_objects": "evaluate.object_metrics",
     "shard_files": "io.sharding",
     "simulate_boxes": "simulate.marks",
+    "simulate_arena": "simulate.evaluations",
     "simulate_comparisons": "simulate.comparisons",
     "simulate_crowd": "simulate",
+    "simulate_evaluation": "simulate.evaluations",
     "simulate_label_sets": "simulate.label_sets",
     "simulate_points": "simulate.marks",
     "simulate_ratings": "simulate.ratings",
@@ -263,6 +266,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.io.datasets import list_datasets as list_datasets
     from wisecrowd.io.datasets import load_dataset as load_dataset
+    from wisecrowd.io.evaluations.evaluation_log import read_evaluation_log as read_evaluation_log
     from wisecrowd.io.features import read_features as read_features
     from wisecrowd.io.sharding import shard_files as shard_files
     from wisecrowd.io.validation.vote_checks import check_votes as check_votes
@@ -296,6 +300,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.plan.stopping import find_finished_tasks as find_finished_tasks
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
     from wisecrowd.simulate.comparisons import simulate_comparisons as simulate_comparisons
+    from wisecrowd.simulate.evaluations import simulate_arena as simulate_arena
+    from wisecrowd.simulate.evaluations import simulate_evaluation as simulate_evaluation
     from wisecrowd.simulate.label_sets import simulate_label_sets as simulate_label_sets
     from wisecrowd.simulate.marks import simulate_boxes as simulate_boxes
     from wisecrowd.simulate.marks import simulate_points as simulate_points

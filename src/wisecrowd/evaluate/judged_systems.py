@@ -395,8 +395,14 @@ def as_items(
 
     Parameters
     ----------
-    scores, labels, items, positive
-        Arguments of `rate`.
+    scores : table or EvaluationItems
+        Scores of judges, or complete items.
+    labels : table or Series or None
+        Labels of people.
+    items : table or None
+        Design of the sample.
+    positive : object
+        Label whose rate is estimated, or None.
 
     Returns
     -------

@@ -80,8 +80,10 @@ def plan_labels(
 
     Parameters
     ----------
-    scores, labels, items, positive, population, raters, level
-        As in `rate`.
+    scores : table or EvaluationItems
+        Scores of judges; see `rate`.
+    labels : table or Series, optional
+        Labels of people so far; see `rate`.
     half_width : float, optional
         Half width of the interval that is aimed at. Either it or ``size`` is required.
     size : int, optional
@@ -89,8 +91,18 @@ def plan_labels(
     systems : sequence of str, optional
         One system whose rate, or two systems whose difference is wanted. By default, all systems, and the widest of the
         intervals of their rates counts.
+    items : table, optional
+        Design of the sample so far; see `rate`.
+    positive : object, optional
+        Label whose rate is estimated, if labels are words.
     design : {"active", "random"}, default="active"
         Items by the uncertainty of the judges, or a simple random sample.
+    population : {"source", "items"}, default="source"
+        See `rate`.
+    raters : {"population", "panel"}, default="population"
+        See `rate`.
+    level : float, default=0.95
+        Confidence level.
     random_state : int, default=0
         Seed of the choice.
 
