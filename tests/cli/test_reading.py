@@ -76,3 +76,79 @@ def test_votes_and_gold_come_from_remote_storage(run: Any, votes: Path, gold: Pa
     assert json.loads(run(*words).stdout)["summary"]["score"]["accuracy"] == 1
     assert "memory://bucket/absent.csv" in run("check", "memory://bucket/absent.csv").stderr
     assert "curl -L -O https://example.org/v.csv" in " ".join(run("check", "https://example.org/v.csv").stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("role", "advice"),
+    [
+        ("worker", "if the votes have no worker ids, say worker=False (--no-workers)"),
+        ("task", 'say which column holds the task ids: task="NAME" (--task NAME)'),
+        ("label", 'say which column holds the labels: label="NAME" (--label NAME)'),
+    ],
+)
+@pytest.mark.parametrize("rule", ["error", "drop"])
+def test_empty_columns_get_advice_that_leaves_votes(
+    run: Any, tmp_path: Path, role: str, advice: str, rule: str
+) -> None:
+    row = {"task": "t1", "worker": "ann", "label": "cat"} | {role: ""}
+    (tmp_path / "votes.csv").write_text(
+        "task,worker,label\n" + ",".join(row.values()) + "\n" + ",".join(row.values()) + "\n"
+    )
+    message = " ".join(run("aggregate", "votes.csv", "--missing", rule).stderr.split())
+    assert f"no row has a {role}: the column is empty in all 2 rows" in message
+    assert advice in message
+    assert "--missing drop" not in message
+    assert "--missing drop" not in run("check", "votes.csv").stdout
+
+
+def test_the_check_of_votes_with_an_empty_worker_column_ends_in_a_command_that_works(run: Any, tmp_path: Path) -> None:
+    rows = "".join(f"t{number},,{'ab'[number % 2]}\n" for number in range(6))
+    (tmp_path / "votes.csv").write_text(f"task,worker,label\n{rows}")
+    result = run("check", "votes.csv")
+    assert "empty-column" in result.stdout
+    assert "empty-file" not in result.stdout
+    command = result.stdout.split("Fix all  wisecrowd ")[1].split()
+    assert command == ["aggregate", "votes.csv", "--no-workers"]
+    assert run(*command, "-m", "majority-vote").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"), [("t1,ann,cat\n", "there is one vote"), ("t1,ann,cat\nt1,bob,cat\n", "all 2 votes are equal")]
+)
+def test_votes_that_are_all_equal_are_pointed_out(run: Any, tmp_path: Path, rows: str, words: str) -> None:
+    (tmp_path / "votes.csv").write_text(f"task,worker,label\n{rows}")
+    for command in ("aggregate", "diagnose", "plan"):
+        message = " ".join(run(command, "votes.csv", *(["--budget", "1"] if command == "plan" else [])).stderr.split())
+        assert words in message
+        assert "--classes A,B,…" in message
+        assert words not in run(command, "votes.csv", "--classes", "cat,dog").stderr
+    assert "name all of them" in " ".join(run("check", "votes.csv").stdout.split())
+
+
+def test_few_votes_get_advice_for_comparing_methods(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("task,worker,label\n" + "".join(f"t{n},w{n % 2},{n % 3}\n" for n in range(6)))
+    message = " ".join(run("compare", "votes.csv").stderr.split())
+    assert "5 folds need at least 10 votes; got 6; use fewer folds: folds=3 (--folds 3)" in message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("aggregate", "--gold"),
+        ("aggregate", "--score"),
+        ("compare", "--score"),
+        ("complete", "-m", "gmv", "-o", "c", "--score"),
+    ],
+)
+def test_gold_on_other_tasks_gets_advice(run: Any, votes: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    command, *options = words
+    (tmp_path / "other.csv").write_text("task,truth\nx1,cat\nx2,dog\n")
+    result = run(command, votes, *options, "other.csv")
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert "other.csv: none of its 2 tasks has votes. It has 'x1', 'x2', the votes have 't00', 't01'" in message
+    assert "--gold-task COLUMN" in message
+    (tmp_path / "other.csv").write_text("task,truth\n T00,cat\nT01 ,dog\n")
+    assert "They differ only in spelling: add --normalise" in " ".join(
+        run(command, votes, *options, "other.csv").stderr.split()
+    )

@@ -150,6 +150,8 @@ class Reading:
 
     def to_words(self, changes: Mapping[str, Any]) -> list[str]:
         """Return the options that were given, with some changes, as words of a command line."""
+        if changes.get("worker") is False:
+            changes = {**changes, "worker": None, "no_workers": True}
         words: list[str] = []
         for field in dataclasses.fields(self):
             value = changes.get(field.name, getattr(self, field.name))
@@ -169,10 +171,25 @@ class Reading:
         from wisecrowd.errors import InputError
 
         try:
-            return io.read(source, **self.read_arguments())
+            crowd = io.read(source, **self.read_arguments())
+            self._warn_single_class(crowd)
+            return crowd
         except InputError as error:
             error.args = (f"{error}{self._describe_other_problems(source)}",)  # in place: subclasses carry attributes
             raise
+
+    def _warn_single_class(self, crowd: Crowd) -> None:
+        """Warn of votes that are all equal: nothing contradicts them, so every figure says that all is certain."""
+        if crowd.classes is None or len(crowd.classes) != 1 or not crowd.n_votes:
+            return
+        from wisecrowd.cli._console import warn
+        from wisecrowd.errors import preview
+
+        subject = "there is one vote" if crowd.n_votes == 1 else f"all {crowd.n_votes:,} votes are equal"
+        warn(
+            f"{subject}, {preview(crowd.classes)}, so the labels are certain by construction and say nothing about the workers; if "
+            "there are other classes, name all of them: --classes A,B,…"
+        )
 
     def _describe_other_problems(self, source: VoteSource) -> str:
         """Return a sentence about all errors in the votes and the options that resolve them, if there are several."""
@@ -280,7 +297,7 @@ def resolve_path(path: Path) -> Path:
     return Path(str(where))
 
 
-def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None) -> pd.Series:
+def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None, *, other_tasks: bool = False) -> pd.Series:
     """Read the truth in a file or dataset folder; its task column may have the name given by ``--gold-task`` or ``--task``.
 
     Parameters
@@ -291,6 +308,8 @@ def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None) -> 
         Options by which the votes were read, and the columns of the truth.
     crowd : Crowd, optional
         Votes.
+    other_tasks : bool, default=False
+        Whether the truth may be of other tasks only, such as those that a learner predicts.
 
     Returns
     -------
@@ -313,24 +332,34 @@ def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None) -> 
         if reading.gold_task is not None or reading.task is None or "task" not in error.roles:
             raise
         true_labels = source.read_truth(**columns, **options)
-    if crowd is not None and not reading.normalise:
-        _warn_other_spellings(true_labels, crowd, path)
+    if crowd is not None:
+        _check_truth_tasks(true_labels, reading, crowd, path, other_tasks=other_tasks)
     return true_labels
 
 
-def _warn_other_spellings(truth: pd.Series, crowd: Crowd, path: Path) -> None:
-    """Warn if tasks with truth are tasks of the votes in another spelling; they would be ignored without a word."""
+def _check_truth_tasks(truth: pd.Series, reading: GoldReading, crowd: Crowd, path: Path, *, other_tasks: bool) -> None:
+    """Raise an error if no task with truth has votes; warn of tasks that are spelled otherwise in the votes."""
     from wisecrowd.cli._console import warn
     from wisecrowd.data.vocabulary import locate_ids
-    from wisecrowd.errors import preview
+    from wisecrowd.errors import InputError, preview
     from wisecrowd.io.tables.spellings import match_spellings
     from wisecrowd.utils.text import count_noun
 
     unknown = truth.index[locate_ids(truth.index, crowd.tasks) < 0]
-    if not len(unknown):
+    if not len(unknown) or (reading.normalise and len(unknown) < len(truth)):
         return
     matched = match_spellings(unknown, crowd.tasks)
     is_spelling = matched.isin(crowd.tasks)
+    if len(unknown) == len(truth) and not other_tasks:
+        advice = (
+            "They differ only in spelling: add --normalise"
+            if is_spelling.any()
+            else "Give the truth of these votes, or say which column holds the task ids: --gold-task COLUMN"
+        )
+        subject = "its only task has no" if len(truth) == 1 else f"none of its {len(truth):,} tasks has"
+        raise InputError(
+            f"{path}: {subject} votes. It has {preview(truth.index)}, the votes have {preview(crowd.tasks)}. {advice}"
+        )
     if is_spelling.any():
         warn(
             f"{path}: the truth has another spelling of {count_noun(int(is_spelling.sum()), 'task')} than the votes, such as "

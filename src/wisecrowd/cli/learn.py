@@ -101,7 +101,7 @@ def learn(
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
-        score_truth = None if score is None else read_truth(score, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd, other_tasks=predict is not None)
         feature_table = feature_files.read_features_file(source, reading, crowd)
         new = None if predict is None else feature_files.read_features_file(predict, reading, crowd)
     if is_main_process():

@@ -111,7 +111,7 @@ def encode_truth(truth: TruthLike, crowd: Crowd) -> NDArray[np.int32]:
     if (class_codes < 0).any():
         raise InputError(
             f"the truth contains unknown classes: {preview(true_class[class_codes < 0].unique())}. The classes are "
-            f"{preview(crowd.classes, 8)}; if no vote uses a class, name all classes when reading: classes=[...]"
+            f"{preview(crowd.classes, 8)}; if no vote uses a class, name all classes when reading: classes=[...] (--classes A,B,…)"
         )
     codes[position[in_crowd]] = class_codes
     return codes

@@ -18,6 +18,13 @@ from wisecrowd.errors import InputError, preview
 
 #: Floats from here on do not represent every whole number, so different ids may have become equal.
 MIN_INEXACT_FLOAT = 2.0**53
+#: Advice for columns without any value. Without these rows, nothing would be left.
+EMPTY_COLUMN_ADVICE = {
+    "task": 'say which column holds the task ids: task="NAME" (--task NAME)',
+    "worker": "if the votes have no worker ids, say worker=False (--no-workers); otherwise say which column holds them: "
+    'worker="NAME" (--worker NAME)',
+    "label": 'say which column holds the labels: label="NAME" (--label NAME)',
+}
 #: Whole numbers as Python writes them, within 64 bits. 007 is a code.
 _WHOLE_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
@@ -129,6 +136,8 @@ def check_no_missing(
     if column.null_count == 0 and not pa.types.is_floating(column.type):
         return
     rows = np.flatnonzero(find_missing(column))
+    if rows.size == len(column) > 0 and (advice := EMPTY_COLUMN_ADVICE.get(kind)):
+        raise InputError(f"no row has a {kind}: the column is empty in all {len(column):,} rows; {advice}")
     if rows.size:
         verb = "has" if rows.size == 1 else "have"
         raise InputError(

@@ -260,12 +260,15 @@ def check_folds(folds: int, n_votes: int) -> None:
     >>> check_folds(5, 8)
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: 5 folds need at least 10 votes; got 8
+    wisecrowd.errors.InputError: 5 folds need at least 10 votes; got 8; use fewer folds: folds=4 (--folds 4)
     """
     if folds < 2:
         raise UsageError(f"folds must be 2 or more; got {folds}")
     if n_votes < 2 * folds:
-        raise InputError(f"{folds} folds need at least {2 * folds} votes; got {n_votes:,}")
+        advice = (
+            f"use fewer folds: folds={n_votes // 2} (--folds {n_votes // 2})" if n_votes >= 4 else "collect more votes"
+        )
+        raise InputError(f"{folds} folds need at least {2 * folds} votes; got {n_votes:,}; {advice}")
 
 
 def predict_heldout_votes(

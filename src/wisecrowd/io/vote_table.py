@@ -254,7 +254,13 @@ class VoteTable:
             table = table.set_column(position, "label", parse_numbers(table["label"], "label", self.describe_rows))
         self._check_rows(table, options)
         if options.missing == "drop":
-            table = replace(self, table=table).drop_incomplete_rows().table
+            complete = replace(self, table=table).drop_incomplete_rows().table
+            if complete.num_rows == 0:
+                for role in (role for role in ("task", "worker", "label") if role in table.column_names):
+                    if vocab.find_missing(table[role]).all():
+                        vocab.check_no_missing(table[role], role)
+                raise EmptyInput("every row has an empty cell, so nothing is left; fill in task, worker and label")
+            table = complete
         vocabularies: dict[str, Any] = {
             "tasks": self.tasks if options.tasks is None else options.tasks,
             "workers": self.workers if options.workers is None else options.workers,

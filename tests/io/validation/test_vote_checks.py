@@ -153,7 +153,7 @@ def test_ids_outside_the_given_vocabulary() -> None:
         ("q,who,what\n1,ann,cat\n", "missing-column"),
         ("item,question,worker,label\n1,1,ann,cat\n", "missing-column"),
         ("task,worker,label\n1,2\n", "unreadable"),
-        ("task,worker,label\n,,\n", "missing-labels"),
+        ("task,worker,label\n,,\n", "empty-column"),
     ],
 )
 def test_bad_files(tmp_path: Path, content: str, name: str) -> None:

@@ -261,6 +261,9 @@ def _check_classes(crowd: Crowd, classes: pd.Index, classes_listed: bool) -> Ite
             count=1,
             examples=tuple(used),
             message=f"every vote is {preview(used)}, so there is nothing to decide",
+            fix="If there are other classes, name all of them: classes=[...] (--classes A,B,…)."
+            if not len(unused)
+            else "",
         )
     if len(unused):
         yield Finding(

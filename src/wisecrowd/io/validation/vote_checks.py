@@ -25,7 +25,7 @@ from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.types import DataFrameLike
-from wisecrowd.data.vocabulary import find_missing
+from wisecrowd.data.vocabulary import EMPTY_COLUMN_ADVICE, find_missing
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.answer_tables import (
     MARK_CROWDS,
@@ -88,6 +88,7 @@ def check_votes(
              Choose a rule: duplicates="distinct" counts each answer once, "keep" all of them (--duplicates distinct).
     warning  single-worker: all votes are by 'ann', so workers cannot be compared
     warning  single-class: every vote is 'cat', so there is nothing to decide
+             If there are other classes, name all of them: classes=[...] (--classes A,B,…).
     """
     read_options = ReadOptions(**options)
     if isinstance(source, Crowd):
@@ -129,6 +130,12 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
             classes_listed=classes_listed,
             can_normalise=not options.normalise and isinstance(source, str | os.PathLike | VoteSource),
         )
+    except _EmptyColumn as error:
+        finding = error.make_finding()
+        if error.role == "worker":  # check the rest as if there were no such column
+            rest = _check_table(source, format, replace(options, worker=False))
+            return replace(rest, findings=(*findings, finding, *rest.findings))
+        findings.append(finding)
     except MissingColumn as error:
         findings.append(replace(_make_error_finding(error), options=error.candidates))
         if error.candidates and set(error.roles) <= error.candidates.keys():  # check the rest as if they had been named
@@ -282,6 +289,26 @@ def _check_answer_table(
     return repr(answers)
 
 
+class _EmptyColumn(Exception):
+    """Column of a role that has no value in any row."""
+
+    def __init__(self, role: str, n_rows: int) -> None:
+        super().__init__(role)
+        self.role, self.n_rows = role, n_rows
+
+    def make_finding(self) -> Finding:
+        """Return the finding, with the option that resolves it if there is one."""
+        advice = EMPTY_COLUMN_ADVICE[self.role]
+        return Finding(
+            name="empty-column",
+            severity="error",
+            count=self.n_rows,
+            message=f"no row has a {self.role}: the column is empty in all {self.n_rows:,} rows",
+            fix=f"{advice[0].upper()}{advice[1:]}.",
+            options={"worker": False} if self.role == "worker" else {},
+        )
+
+
 def _make_error_finding(error: InputError) -> Finding:
     names = {MissingColumn: "missing-column", EmptyInput: "empty-file", MixedTypes: "mixed-types"}
     return Finding(name=names.get(type(error), "unreadable"), severity="error", count=1, message=str(error))
@@ -323,6 +350,8 @@ def _check_rows(votes: VoteTable, options: ReadOptions, findings: list[Finding])
     for column, name in (("task", "missing-ids"), ("worker", "missing-ids"), ("label", "missing-labels")):
         is_missing = find_missing(table[column]) if column in table.column_names else np.zeros(0, dtype=bool)
         rows = np.flatnonzero(is_missing)
+        if rows.size == table.num_rows > 0:
+            raise _EmptyColumn(column, table.num_rows)
         if rows.size:
             findings.append(
                 Finding(
