@@ -10,8 +10,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import Crowd, Panel
-from wisecrowd.diagnose.preparation import compute_peer_posterior, count_agreeing_votes
-from wisecrowd.errors import DataWarning, UsageError
+from wisecrowd.diagnose.preparation import compute_peer_posterior, count_agreeing_votes, resolve_model
+from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 
 
@@ -124,3 +124,10 @@ def test_drift_and_groups_who_err_alike_work_beside_a_panel(made: PanelSimulatio
     assert found.groups.size.sum() == 13
     assert repr(found)
     assert found.confusion.shape == (3, 3)
+
+
+def test_matrices_of_many_unused_classes_are_refused_before_the_fit() -> None:
+    """A file may name thousands of classes, of which few have votes."""
+    crowd = Crowd.from_triples([("t1", "ann", "x0"), ("t1", "bob", "x1")], classes=[f"x{n}" for n in range(5000)])
+    with pytest.raises(InputError, match=r"there are 5,000 classes for 2 votes.*tables of 5,000 rows by class"):
+        resolve_model(crowd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -88,6 +89,24 @@ def test_the_cookie_is_secure_behind_a_proxy_with_tls(service: Any) -> None:
     proxied = service.ask("GET", "/", token=None, params=params, headers={"X-Forwarded-Proto": "https"})
     assert "Secure" not in plain.headers["set-cookie"]
     assert "Secure" in proxied.headers["set-cookie"]
+
+
+def test_a_link_with_bytes_that_are_no_text_starts_a_session(service: Any) -> None:
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http", "path": "/",
+        "raw_path": b"/", "query_string": b"question=\x9a&token=" + TOKEN.encode(), "root_path": "",
+        "headers": [(b"host", b"service")], "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+    }  # fmt: skip
+    messages: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    asyncio.run(service.app(scope, receive, send))
+    assert messages[0]["status"] == 303
 
 
 def test_sessions_expire_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def allow_rare_classes() -> Iterator[None]:
         _allows_rare_classes.reset(token)
 
 
-def check_class_count(votes: AnyCrowd) -> None:
+def check_class_count(votes: AnyCrowd, *, has_matrices: bool = False) -> None:
     """Raise an error if most classes have hardly any votes and the tables by class would be large.
 
     A small file can make tables of tasks or pairs by classes as large as the square of its votes.
@@ -112,11 +112,13 @@ def check_class_count(votes: AnyCrowd) -> None:
     ----------
     votes : Crowd or ShardedCrowd
         Votes with classes.
+    has_matrices : bool, default=False
+        Whether matrices of classes by classes are needed as well.
 
     Raises
     ------
     InputError
-        If tables of tasks or pairs by classes have too many cells.
+        If tables of tasks or pairs by classes, or matrices of classes, have too many cells.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def check_class_count(votes: AnyCrowd) -> None:
     n_classes = votes.n_classes
     if votes.n_votes >= max(MAX_CELLS_BY_VOTES_PER_CLASS) * n_classes or _allows_rare_classes.get():
         return
-    n_rows = max(votes.n_tasks, len(votes.pairs))
+    n_rows = max(votes.n_tasks, len(votes.pairs), n_classes * has_matrices)
     for votes_per_class, max_cells in MAX_CELLS_BY_VOTES_PER_CLASS.items():
         if votes.n_votes < votes_per_class * n_classes and n_rows * n_classes > max_cells:
             raise InputError(

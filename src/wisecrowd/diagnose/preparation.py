@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.method import check_class_count
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import TruthLike
 from wisecrowd.em.confusion import ConfusionEM
@@ -43,6 +44,8 @@ def resolve_model(votes: Crowd, model: Any = None, gold: TruthLike | None = None
 
     Raises
     ------
+    InputError
+        If there are no votes, or too many classes with hardly any votes.
     UsageError
         If the method has no confusion matrices or is not fitted.
 
@@ -52,6 +55,7 @@ def resolve_model(votes: Crowd, model: Any = None, gold: TruthLike | None = None
     >>> resolve_model(votes).name, resolve_model(votes, "one-coin").name
     ('dawid-skene', 'one-coin')
     """
+    check_class_count(votes, has_matrices=True)
     if model is None or isinstance(model, str):
         from wisecrowd.base.registry import find
 

@@ -291,7 +291,8 @@ class SessionCookie:
         response : fastapi.Response
             Response that sets the cookie.
         """
-        is_https = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+        # Not request.url, which cannot be built if the query is not UTF-8.
+        is_https = "https" in (request.scope["scheme"], request.headers.get("x-forwarded-proto"))
         response.set_cookie(
             cookie_name(request), self.sessions.create(), max_age=SESSION_SECONDS, httponly=True, samesite="strict",
             secure=is_https,
