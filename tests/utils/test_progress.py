@@ -34,3 +34,25 @@ def test_only_the_first_of_several_processes_is_the_main_one(monkeypatch: pytest
     monkeypatch.delenv("MASTER_PORT")
     assert progress.read_launcher_rank() is None
     assert progress.is_main_process()
+
+
+class TestLines:
+    def test_a_line_states_share_time_and_estimate(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = [0.0]
+        monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+        lines: list[str] = []
+        with progress.write_lines(lines.append, after=10, every=30):
+            for seconds, step in ((0, 0), (5, 10), (20, 20), (30, 30), (60, 50), (300, 60)):
+                now[0] = seconds
+                progress.report("building", step, 100, "workers")
+        assert lines == [
+            "building: 20 % after 20 s, about 80 s left (workers)",
+            "building: 50 % after 60 s, about 60 s left (workers)",
+            "building: 60 % after 5 min, about 3 min left (workers)",
+        ]
+
+    def test_quick_computations_write_nothing(self) -> None:
+        lines: list[str] = []
+        with progress.write_lines(lines.append):
+            progress.report("building", 1, 2)
+        assert lines == []

@@ -84,10 +84,12 @@ def warn(text: str) -> None:
 
 
 def show_progress(*, quiet: bool = False) -> AbstractContextManager[None]:
-    """Show progress bars inside the block if standard error is a terminal."""
+    """Show progress inside the block: bars on a terminal, and a line now and then in a log file."""
     from wisecrowd.utils import progress
 
-    return nullcontext() if quiet or not console(stderr=True).is_terminal else progress.show()
+    if quiet:
+        return nullcontext()
+    return progress.show() if console(stderr=True).is_terminal else progress.write_lines(print_note)
 
 
 def escape_controls(value: object, *, lines: bool = False) -> str:

@@ -105,6 +105,7 @@ def diagnose(
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         result = diagnose_crowd(crowd, X, model=members_file.choose_model(method, crowd, member_info))
+        _compute_in_steps(result)
         run: dict[str, Any] = {
             "figures": result.assessment.to_dict(),
             "crowd": result.overview,
@@ -125,6 +126,16 @@ def diagnose(
         _show_raters(result)
         _show_groups(result)
         _show_tasks(result)
+
+
+def _compute_in_steps(result: Diagnosis) -> None:
+    """Compute the parts of a diagnosis and report the progress, in percent of the usual time."""
+    from wisecrowd.utils.progress import report
+
+    for name, finished in (("workers", 10), ("tasks", 50), ("groups", 80)):
+        report("diagnosing", finished, 100, name)
+        getattr(result, name)
+    report("diagnosing", 100, 100)
 
 
 def _tables(result: Diagnosis) -> dict[str, pd.DataFrame]:

@@ -121,7 +121,7 @@ def show_if(verbose: bool) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def show(after: float = 2.0) -> Iterator[None]:
-    """Draw a progress bar on standard error for computations longer than ``after`` seconds.
+    """Draw a progress bar on standard error, with an estimate of the time left, for computations longer than ``after`` seconds.
 
     Parameters
     ----------
@@ -134,13 +134,15 @@ def show(after: float = 2.0) -> Iterator[None]:
     ...     report("quick", 1, 1)
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
     bar = Progress(*columns, TextColumn("{task.fields[detail]}"), console=Console(stderr=True), transient=True)
     bar_ids: dict[str, int] = {}
@@ -161,3 +163,48 @@ def show(after: float = 2.0) -> Iterator[None]:
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+@contextlib.contextmanager
+def write_lines(write: Callable[[str], None], after: float = 10.0, every: float = 30.0) -> Iterator[None]:
+    """Write a line about the progress now and then, for log files and pipes.
+
+    Parameters
+    ----------
+    write : callable
+        Called with each line.
+    after : float, default=10.0
+        Seconds before the first line, so that quick computations write nothing.
+    every : float, default=30.0
+        Smallest number of seconds between two lines.
+
+    Examples
+    --------
+    >>> with write_lines(print, after=0):
+    ...     report("reading", 1, 4, "votes.csv")
+    reading: 25 % after 0 s, about 0 s left (votes.csv)
+    """
+    start = time.monotonic()
+    first_report: dict[str, tuple[float, int]] = {}
+    last_line = start + after - every
+
+    def describe(title: str, step: int, total: int, detail: str) -> None:
+        nonlocal last_line
+        now = time.monotonic()
+        begin, first_step = first_report.setdefault(title, (now, step))
+        if now - last_line < every or not is_main_process():
+            return
+        last_line = now
+        share = step / total if total else 0.0
+        line = f"{title}: {100 * share:.0f} % after {_format_seconds(now - start)}"
+        if step > first_step or share > 0:
+            left = (now - begin) * (total - step) / max(step - first_step, 1)
+            line += f", about {_format_seconds(left)} left"
+        write(f"{line} ({detail})" if detail else line)
+
+    with listen(describe):
+        yield
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
