@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
+from wisecrowd.cli._members import Members, use_worker_names
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 
 Run = Callable[..., Any]
@@ -414,3 +415,17 @@ def test_normalise_matches_members_to_votes(run: Run, votes: Path, members: Path
     table.to_csv(members, index=False)
     assert "none of its workers has votes" in run("aggregate", votes, "-m", "panel", "--members", members).stderr
     assert run("aggregate", votes, "-m", "panel", "--members", members, "--normalise").exit_code == 0
+
+
+def test_names_of_workers_stand_beside_their_ids() -> None:
+    crowd = wc.Crowd.from_triples([("t1", "1", "a"), ("t1", "2", "b"), ("t2", "gpt", "a")])
+    scores = pd.DataFrame({"task": ["t1"], "worker": ["1"], "label": ["a"], "score": [0.9]})
+    members = Members({"1": "person", "2": "person", "gpt": "machine"}, {"1": "team"}, scores)
+    renamed, about = use_worker_names(crowd, members, {"1": "Ann Lee", "2": "2"})
+    assert renamed.workers is not None
+    assert renamed.workers.tolist() == ["Ann Lee (1)", "2", "gpt"]
+    assert about.kinds == {"Ann Lee (1)": "person", "2": "person", "gpt": "machine"}
+    assert about.groups == {"Ann Lee (1)": "team"}
+    assert about.scores is not None
+    assert about.scores["worker"].tolist() == ["Ann Lee (1)"]
+    assert use_worker_names(crowd, members, {}) == (crowd, members)

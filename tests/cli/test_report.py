@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,37 @@ def test_comparisons(run: Any, tmp_path: Path) -> None:
     assert "comparisons of two items" in result.stdout
     assert "What to compare next" in (tmp_path / "arena.html").read_text(encoding="utf-8")
     assert run("report", "arena.csv", "-o", "other.html", "--score", "arena.csv").exit_code != 0
+
+
+def test_an_export_gives_names_of_workers_and_links_to_tasks(run: Any, tmp_path: Path) -> None:
+    people = [{"id": 1, "email": "ann@x.org", "first_name": "Ann", "last_name": "Lee"}, {"id": 2, "email": "bob@x.org"}]
+    tasks = [
+        {
+            "id": number,
+            "data": {"text": "Good?", "url": f"https://example.com/{number}"},
+            "annotations": [
+                {
+                    "id": 2 * number + person["id"],
+                    "completed_by": person,
+                    "result": [
+                        {
+                            "from_name": "mood",
+                            "to_name": "text",
+                            "type": "choices",
+                            "value": {"choices": ["yes" if number % 2 else "no"]},
+                        }
+                    ],
+                }
+                for person in people
+            ],
+        }
+        for number in range(12)
+    ]
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(tasks), encoding="utf-8")
+    result = run("report", export, "-o", "page.html", "--no-compare")
+    assert result.exit_code == 0, result.output
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert '<bdi class="name">Ann Lee (ann@x.org)</bdi>' in page
+    assert '<bdi class="name">bob@x.org</bdi>' in page
+    assert '<a href="https://example.com/7"' in page

@@ -9,7 +9,7 @@ import pytest
 
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.report.task_media import align_with_tasks, as_task_series, read_task_column
+from wisecrowd.report.task_media import align_with_tasks, as_task_series, find_links, is_web_address, read_task_column
 
 
 @pytest.fixture
@@ -68,3 +68,30 @@ class TestAlignment:
             align_with_tasks(pd.Series({"x": "a"}), pd.Index(["t1"]), "text")
         with pytest.raises(InputError, match="several texts for 't1'; keep one row per task"):
             align_with_tasks(pd.Series(["a", "b"], index=["t1", "t1"]), pd.Index(["t1"]), "text")
+
+
+def test_only_web_addresses_are_links() -> None:
+    assert is_web_address("HTTP://example.com/a?b=1#c")
+    for value in (
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "https://",
+        "https://a b",
+        'https://x"onclick=',
+        "ftp://x",
+        7,
+        None,
+    ):
+        assert not is_web_address(value), value
+
+
+def test_links_come_from_the_data_of_a_tool() -> None:
+    tasks = {
+        "1": {"id": 1, "data": {"image": "https://example.com/1.png", "URL": "https://example.com/1"}},
+        "2": {"id": 2, "data": {"image": "https://example.com/2.png", "text": "see https://example.com"}},
+        "3": {"fields": {"text": "none", "url": "javascript:alert(1)"}},
+    }
+    links = find_links(tasks)
+    assert links is not None
+    assert links.to_dict() == {"1": "https://example.com/1", "2": "https://example.com/2.png"}
+    assert find_links({"3": tasks["3"]}) is None

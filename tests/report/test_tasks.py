@@ -10,6 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
+from wisecrowd.errors import InputError
 from wisecrowd.report import tasks as _tasks
 
 
@@ -71,3 +72,11 @@ def test_tasks_of_all_rankings_are_selected(monkeypatch: pytest.MonkeyPatch) -> 
     chosen = set(_tasks._select_tasks(table, _tasks._rank_tasks(table)).tolist())
     assert len(chosen) == 6
     assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen
+
+
+def test_tasks_link_to_their_address(simulated: Any) -> None:
+    task = str(simulated.crowd.tasks[0])
+    html = report.build(simulated.crowd, links={task: "https://example.com/a?b=1&c=2"}, compare=False).html
+    assert '<a href="https://example.com/a?b=1&amp;c=2" target="_blank" rel="noopener noreferrer">' in html
+    with pytest.raises(InputError, match="web addresses"):
+        report.build(simulated.crowd, links={task: "javascript:alert(1)"}, compare=False)

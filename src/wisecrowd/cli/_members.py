@@ -489,6 +489,45 @@ def choose_model(method: str | None, crowd: Crowd, members: Members) -> Any:
     return method if panel is None else panel
 
 
+def use_worker_names(crowd: Crowd, members: Members, names: Mapping[str, str]) -> tuple[Crowd, Members]:
+    """Return the votes with the names of people beside their worker ids.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    members : Members
+        Kinds, groups and scores of workers.
+    names : mapping of str to str
+        Name by worker id.
+
+    Returns
+    -------
+    crowd : Crowd
+        Votes of workers such as ``Ann Lee (3)``.
+    members : Members
+        The same about these workers.
+    """
+    if not names or crowd.workers is None:
+        return crowd, members
+    labels = {
+        str(worker): f"{names[str(worker)]} ({worker})"
+        for worker in crowd.workers
+        if names.get(str(worker), str(worker)) != str(worker)
+    }
+    if not labels:
+        return crowd, members
+    renamed = crowd.replace_fields(workers=[labels.get(str(worker), str(worker)) for worker in crowd.workers])
+    kinds, groups = (
+        None if part is None else {labels.get(worker, worker): value for worker, value in part.items()}
+        for part in (members.kinds, members.groups)
+    )
+    scores = members.scores
+    if scores is not None:
+        scores = scores.assign(worker=[labels.get(str(worker), worker) for worker in scores["worker"]])
+    return renamed, Members(kinds, groups, scores)
+
+
 def fit_panel(crowd: Crowd, members: Members) -> Any:
     """Return a panel fitted to the real votes, or None if no machines or groups are known.
 

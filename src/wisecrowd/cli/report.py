@@ -17,6 +17,8 @@ from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
+    from wisecrowd.io.tools.projects import Project
+    from wisecrowd.io.vote_source import VoteSource
     from wisecrowd.report import Report
 
 
@@ -99,6 +101,7 @@ def report(
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.report import build
     from wisecrowd.report.images import read_images
+    from wisecrowd.report.task_media import find_links
     from wisecrowd.report.texts import read_texts
 
     reading.check_gold_columns(score)
@@ -136,10 +139,15 @@ def report(
     fitting.warn_similar_labels(crowd, votes)
     fitting.warn_unknown_classes(score_truth, crowd, score)
     member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
+    project = _read_project(vote_source)
+    if project is not None:
+        crowd, member_info = members_file.use_worker_names(crowd, member_info, project.worker_names)
+    links = None if project is None else find_links(project.tasks)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         page = build(
-            crowd, truth=score_truth, X=X, texts=task_texts, images=task_images, title=title or votes.stem, compare=compare,
+            crowd, truth=score_truth, X=X, texts=task_texts, images=task_images, links=links,
+            title=title or votes.stem, compare=compare,
             model=members_file.choose_model(method, crowd, member_info), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
         page.save(output)
@@ -147,6 +155,19 @@ def report(
         warn(warning)
     if not quiet:
         _print_size(str(votes), describe_crowd(crowd), output, page)
+
+
+def _read_project(source: VoteSource) -> Project | None:
+    """Return the project of an export of a labelling tool, which has names of workers and addresses of tasks."""
+    from wisecrowd.errors import InputError
+    from wisecrowd.io.tools.projects import read_project
+
+    if not source.format.is_tool:
+        return None
+    try:
+        return read_project(source, duplicates="keep")
+    except InputError:  # a problem of a question that the report is not about
+        return None
 
 
 def _print_size(source: str, votes: str, output: Path, page: Report) -> None:

@@ -116,6 +116,7 @@ def build(
     X: FeaturesLike | None = None,
     texts: pd.Series | Mapping[Any, str] | None = None,
     images: pd.Series | Mapping[Any, Any] | str | os.PathLike[str] | None = None,
+    links: pd.Series | Mapping[Any, str] | None = None,
     title: str | None = None,
     compare: bool = True,
     model: ConfusionEM | PairwiseAggregator | LabelSetAggregator | str | None = None,
@@ -142,6 +143,8 @@ def build(
     images : mapping, Series or path-like, default=None
         Images of the tasks: paths or bytes by task, or a folder or table for `wisecrowd.report.images.read_images`. The page
         contains thumbnails, scaled so that it stays below six megabytes.
+    links : mapping or Series, default=None
+        Web address of each task (http or https), to which its id on the page links.
     title : str, default=None
         Title of the page.
     compare : bool, default=True
@@ -179,7 +182,15 @@ def build(
     from wisecrowd.utils.text import MAX_REASON_CHARS, shorten
 
     if isinstance(crowd, Comparisons | LabelSetCrowd):
-        unused = {"gold": gold, "truth": truth, "X": X, "texts": texts, "images": images, "scores": scores}
+        unused = {
+            "gold": gold,
+            "truth": truth,
+            "X": X,
+            "texts": texts,
+            "images": images,
+            "links": links,
+            "scores": scores,
+        }
         return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
     load_templates()  # a missing extra should be reported before the work starts
     image_series = as_task_series(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
@@ -204,7 +215,7 @@ def build(
     shown = workers.select_workers(diagnosis)
     worker_section = workers.build_section(diagnosis, shown, known)
     start_step(2)
-    task_section = tasks.build_section(diagnosis, as_task_series(texts, "text"), known)
+    task_section = tasks.build_section(diagnosis, as_task_series(texts, "text"), known, as_task_series(links, "link"))
     start_step(3)
     comparison, comparison_note = methods.run_comparison(diagnosis, X, known, enabled=compare)
     start_step(4)

@@ -1,7 +1,8 @@
-"""Texts and images of tasks: reading a column of a table and alignment with the tasks on the page."""
+"""Texts, images and links of tasks: reading a column of a table and alignment with the tasks on the page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from wisecrowd import io
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn
+
+#: Keys of the data of a task in a labelling tool that hold the task itself, in order of preference.
+DATA_KEYS = ("data", "fields")
+#: Names of fields that hold the address of a task, in order of preference; other fields may hold addresses of parts of it.
+LINK_KEYS = ("url", "link", "href", "task_url", "page_url", "permalink")
 
 
 def read_task_column(
@@ -115,3 +121,52 @@ def align_with_tasks(values: pd.Series, tasks: pd.Index, noun: str) -> list[Any]
         )
     array = values.to_numpy()
     return [None if position < 0 else array[position] for position in positions]
+
+
+def is_web_address(value: object) -> bool:
+    """Return whether a value is an address that a page may link to: http or https, and no script.
+
+    Parameters
+    ----------
+    value : object
+        Value.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_web_address("https://example.com/7"), is_web_address("javascript:alert(1)"), is_web_address(7)
+    (True, False, False)
+    """
+    return isinstance(value, str) and re.fullmatch(r"https?://[^\s<>\"]+", value, re.IGNORECASE) is not None
+
+
+def find_links(tasks: Mapping[str, Mapping[str, Any]]) -> pd.Series | None:
+    """Find the web addresses of tasks in the data of a labelling tool.
+
+    Parameters
+    ----------
+    tasks : mapping of str to mapping
+        Data of the tool by task.
+
+    Returns
+    -------
+    Series or None
+        Address by task: a field named url, link or href if there is one, else the first address; None if no task has one.
+
+    Examples
+    --------
+    >>> find_links({"7": {"id": 7, "data": {"image": "https://example.com/7.png", "url": "https://example.com/7"}}}).to_dict()
+    {'7': 'https://example.com/7'}
+    """
+    links = {}
+    for task, record in tasks.items():
+        fields = next((record[key] for key in DATA_KEYS if isinstance(record.get(key), Mapping)), record)
+        addresses = {str(key).lower(): value for key, value in fields.items() if is_web_address(value)}
+        if addresses:
+            links[task] = next(
+                (addresses[key] for key in LINK_KEYS if key in addresses), next(iter(addresses.values()))
+            )
+    return pd.Series(links, dtype=object) if links else None

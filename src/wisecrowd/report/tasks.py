@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import TASK_KINDS, Diagnosis
+from wisecrowd.errors import InputError, preview
 from wisecrowd.report.gold import GoldLabels
-from wisecrowd.report.task_media import align_with_tasks
+from wisecrowd.report.task_media import align_with_tasks, is_web_address
 from wisecrowd.report.thumbnails import embed_thumbnails
 from wisecrowd.utils.text import MAX_TEXT_CHARS, describe_selection, display_name, join_words, shorten
 
@@ -26,7 +27,9 @@ RANKINGS = {"most difficult": "difficulty", "most disputed": "entropy", "least c
 FEATURE_RANKING = ("worst fit of votes and features", "waum")
 
 
-def build_section(diagnosis: Diagnosis, texts: pd.Series | None, gold: GoldLabels | None) -> dict[str, Any]:
+def build_section(
+    diagnosis: Diagnosis, texts: pd.Series | None, gold: GoldLabels | None, links: pd.Series | None = None
+) -> dict[str, Any]:
     """Build the content of the section.
 
     Parameters
@@ -37,17 +40,27 @@ def build_section(diagnosis: Diagnosis, texts: pd.Series | None, gold: GoldLabel
         Text by task.
     gold : GoldLabels or None
         Gold labels.
+    links : Series, default=None
+        Web address by task.
 
     Returns
     -------
     dict
         Variables of the template.
+
+    Raises
+    ------
+    InputError
+        If a link is no web address.
     """
     crowd = diagnosis.crowd
     rankings = _rank_tasks(diagnosis.tasks)
     positions = _select_tasks(diagnosis.tasks, rankings)
     task_ids = crowd.tasks[positions]
     task_texts = None if texts is None else align_with_tasks(texts, task_ids, "text")
+    task_links = [None] * len(task_ids) if links is None else align_with_tasks(links, task_ids, "link")
+    if bad_links := [link for link in task_links if link is not None and not is_web_address(link)]:
+        raise InputError(f"links must be web addresses (http:// or https://); got {preview(bad_links)}")
     vote_counts = crowd.vote_counts[positions]
     columns = ["n_votes", "confidence", "entropy", "uncertainty", "difficulty", "standard_error", "kind"]
     with_fit = FEATURE_RANKING[1] in diagnosis.tasks
@@ -57,6 +70,7 @@ def build_section(diagnosis: Diagnosis, texts: pd.Series | None, gold: GoldLabel
     for number, row in enumerate(diagnosis.tasks.iloc[positions].reset_index().itertuples()):
         values = {
             "name": display_name(row.task),
+            "link": task_links[number],
             "label": display_name(row.label, 40),
             "votes": _format_votes(vote_counts[number], crowd.classes),
             **{column: getattr(row, column) for column in columns},

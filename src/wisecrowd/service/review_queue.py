@@ -20,7 +20,7 @@ from wisecrowd.errors import InputError, preview
 from wisecrowd.evaluate.confidence import LabelConfidence
 from wisecrowd.io.problems import MissingColumn
 from wisecrowd.report.images import PATH_COLUMNS, read_images
-from wisecrowd.report.task_media import align_with_tasks
+from wisecrowd.report.task_media import DATA_KEYS, align_with_tasks
 from wisecrowd.report.texts import TEXT_COLUMNS
 from wisecrowd.utils.text import display_name, shorten
 
@@ -28,8 +28,6 @@ from wisecrowd.utils.text import display_name, shorten
 AUDIT_FILE = "checks.csv"
 #: Columns of an audit that the table of decisions keeps, so that the checks can be evaluated.
 AUDIT_COLUMNS = ("stratum", "weight")
-#: Keys of the data of a task in a labelling tool that hold the task itself, in order of preference.
-DATA_KEYS = ("data", "fields")
 #: Longest text of a task on the page, in characters.
 MAX_TEXT_CHARACTERS = 20_000
 #: Largest number of votes for which workers are diagnosed before the page opens.

@@ -172,6 +172,8 @@ class ExportedAnswers:
         Remarks for the user.
     rankings : dict of str to list of (str, str, tuple of tuple of str)
         Rankings by question: task, worker, and groups of equal items, the best first. They are comparisons, not votes.
+    worker_names : dict of str to str
+        Name of the person behind a worker id, if the tool exports it.
     """
 
     questions: dict[str, ExportedQuestion] = field(default_factory=dict)
@@ -180,6 +182,7 @@ class ExportedAnswers:
     groups: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     rankings: dict[str, list[Ranking]] = field(default_factory=dict)
+    worker_names: dict[str, str] = field(default_factory=dict)
 
     def get_question(self, name: str) -> ExportedQuestion:
         """Return the question of a name. It is created on first use.

@@ -124,6 +124,8 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
     is_deleted = annotation.get("completed_by", 0) is None
     # Gold that wisecrowd wrote for import has no worker; the server enters whoever imports it.
     worker = "" if is_deleted or is_gold else parse_worker(annotation.get("completed_by"), location)
+    if worker and (name := parse_worker_name(annotation)):
+        export.worker_names[worker] = name
     results = get_objects(annotation, "result", location)
     answers = parse_results(results, export)
     if not results:  # regions are counted by their type
@@ -228,6 +230,34 @@ def parse_worker(value: object, location: str) -> str:
     if isinstance(value, dict):
         value = value.get("email") or value.get("username") or value.get("id")
     return parse_id(value, "annotator", location)
+
+
+def parse_worker_name(annotation: _Record) -> str:
+    """Return the name of the person who made an annotation, or an empty string if the export does not have it.
+
+    Parameters
+    ----------
+    annotation : mapping
+        Annotation of the export.
+
+    Returns
+    -------
+    str
+        First and last name, or the e-mail address.
+
+    Examples
+    --------
+    >>> parse_worker_name({"completed_by": {"id": 3, "email": "ann@example.com", "first_name": "Ann", "last_name": "Lee"}})
+    'Ann Lee'
+    >>> parse_worker_name({"completed_by": 2, "created_username": " bob@example.com, 2"})
+    'bob@example.com'
+    """
+    person = annotation.get("completed_by")
+    if isinstance(person, dict):
+        parts = [str(person.get(key) or "").strip() for key in ("first_name", "last_name")]
+        return " ".join(filter(None, parts))
+    described = annotation.get("created_username")
+    return described.rpartition(",")[0].strip() if isinstance(described, str) else ""
 
 
 def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, list[Any]]:

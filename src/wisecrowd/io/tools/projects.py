@@ -147,6 +147,8 @@ class Project:
         Number of items that concern no single question, such as boxes, spans and skipped tasks.
     notes : tuple of str, default=()
         Remarks about the export, for example that it does not mark drafts.
+    worker_names : mapping of str to str
+        Name of the person behind a worker id, if the tool exports it.
 
     Examples
     --------
@@ -164,6 +166,7 @@ class Project:
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
+    worker_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def get_question(self, name: str | None = None) -> Question:
         """Return the question of a name.
@@ -286,6 +289,7 @@ def build_project(export: ExportedAnswers, format: str, *, duplicates: Duplicate
         tasks=MappingProxyType(export.tasks),
         excluded=MappingProxyType(dict(export.excluded)),
         notes=tuple(export.notes),
+        worker_names=MappingProxyType(export.worker_names),
     )
 
 
