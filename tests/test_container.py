@@ -97,7 +97,7 @@ def test_the_composition_parses_and_is_closed() -> None:
 def test_the_service_needs_no_other_writable_folder(tmp_path: Path) -> None:
     """Run the command of the image in a mount namespace with a read-only root, as the user of the image."""
     programs = {name: shutil.which(name) for name in ("unshare", "mount", "setpriv")}
-    if os.geteuid() != 0 or None in programs.values():
+    if None in programs.values() or os.geteuid() != 0:
         pytest.skip("only root may mount, with unshare, mount and setpriv")
     data = tmp_path / "data"
     data.mkdir()
