@@ -114,7 +114,7 @@ def test_damaged_journals_are_refused(path: Path, line: str) -> None:
     log.journal_path.write_text(log.journal_path.read_text() + line + "\n")
     with pytest.raises(InputError, match=r"line 2 of .* is not as wisecrowd review wrote it"):
         DecisionLog(path)
-    log.journal_path.write_text('{"format": "other"}\n')
+    log.journal_path.write_text('{"format": "other", "question": ""}\n')
     with pytest.raises(InputError, match="line 1"):
         DecisionLog(path)
 
@@ -131,3 +131,16 @@ def test_tables_can_be_separated_by_tabs(tmp_path: Path) -> None:
     with DecisionLog(tmp_path / "checked.tsv") as log:
         log.add(decide("t1", "cat"))
     assert io.read_truth(tmp_path / "checked.tsv", truth="truth").to_dict() == {"t1": "cat"}
+
+
+def test_decisions_on_another_question_are_not_mixed(path: Path) -> None:
+    with DecisionLog(path, question="mood") as log:
+        log.add(decide("t1", "good"))
+    with pytest.raises(
+        UsageError, match="has decisions on the question 'mood', and this review is of the question 'topic'"
+    ):
+        DecisionLog(path, question="topic")
+    with pytest.raises(UsageError, match="this review is of votes on one question"):
+        DecisionLog(path)
+    with DecisionLog(path, question="mood") as log:
+        assert log.gold == {"t1": "good"}

@@ -207,7 +207,7 @@ def _prepare(
         images=task_images,
     )
     _ = queue.aligned_texts, queue.aligned_images  # ids that do not match are an error before the page opens
-    log = DecisionLog(output, *_initial_decisions(table))
+    log = DecisionLog(output, *_initial_decisions(table), question=reading.question or "")
     return ReviewSession(
         queue=queue, log=log, title=f"Review of {votes.stem}", reviewer=name, warnings=warnings,
         is_blind=bool(table is not None and table.is_audit) if blind is None else blind,

@@ -67,6 +67,16 @@ class Decision:
         return self.truth is None
 
 
+class WrongQuestion(UsageError):
+    """A table of decisions answers another question.
+
+    Examples
+    --------
+    >>> issubclass(WrongQuestion, UsageError)
+    True
+    """
+
+
 class DecisionLog:
     """Decisions of a review, stored in a table and the journal beside it.
 
@@ -80,6 +90,8 @@ class DecisionLog:
         Further columns of the table, such as the weights of an audit, by name and task.
     initial : sequence of Decision, default=()
         Decisions with which a new log begins. A log that is resumed has its own.
+    question : str, default=""
+        Question that the decisions answer, if the votes are on several.
 
     Attributes
     ----------
@@ -91,7 +103,8 @@ class DecisionLog:
     InputError
         If the journal is damaged, or another process has it open.
     UsageError
-        If the table has an unknown suffix, was not written by a review, or was changed by another program.
+        If the table has an unknown suffix, was not written by a review, answers another question, or was changed by another
+        program.
 
     Examples
     --------
@@ -111,11 +124,12 @@ class DecisionLog:
         path: Path,
         columns: Mapping[str, Mapping[str, Any]] | None = None,
         initial: Sequence[Decision] = (),
+        question: str = "",
     ) -> None:
         if path.suffix not in SEPARATORS:
             raise UsageError(f"{path}: decisions are written as CSV or TSV; name a file that ends in .csv or .tsv")
         self.path, self.journal_path = path, path.with_name(f"{path.name}.journal")
-        self.columns = columns or {}
+        self.columns, self.question = columns or {}, question
         self.decisions: dict[str, Decision] = {}
         self._undoable: list[tuple[str, Decision | None]] = []  # task and what was known of it before
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +229,7 @@ class DecisionLog:
                 "another file with -o"
             )
         if is_new:
-            lines = [HEADER, *map(asdict, initial)]
+            lines = [{**HEADER, "question": self.question}, *map(asdict, initial)]
             write_text(self.journal_path, "".join(f"{json.dumps(line)}\n" for line in lines))
         try:
             self._journal = os.open(self.journal_path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
@@ -237,12 +251,13 @@ class DecisionLog:
             try:
                 entry = json.loads(line)
                 if number == 0:
-                    if entry != HEADER:
-                        raise ValueError("not the header of a review")
+                    self._check_header(entry)
                 elif entry.get("undo"):
                     self._revert()
                 else:
                     self._apply(_parse_decision(entry))
+            except WrongQuestion:
+                raise
             except (ValueError, TypeError, AttributeError, LookupError):
                 raise InputError(
                     f"line {number + 1} of {self.journal_path} is not as wisecrowd review wrote it; restore the file, or choose "
@@ -254,6 +269,16 @@ class DecisionLog:
             raise UsageError(
                 f"{self.path} was changed by another program since the review wrote it; move it away to restore it from "
                 f"{self.journal_path.name}, or choose another file with -o"
+            )
+
+    def _check_header(self, entry: dict[str, Any]) -> None:
+        question = entry.pop("question")
+        if entry != HEADER:
+            raise ValueError("not the header of a review")
+        if question != self.question:
+            raise WrongQuestion(
+                f"{self.path} has decisions on {_name_question(question)}, and this review is of "
+                f"{_name_question(self.question)}; choose another file with -o"
             )
 
     def _append(self, entry: Mapping[str, Any]) -> None:
@@ -291,6 +316,10 @@ def current_time() -> str:
     '+00:00'
     """
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _name_question(question: object) -> str:
+    return f"the question {str(question)[:100]!r}" if question else "votes on one question"
 
 
 def _parse_decision(entry: Any) -> Decision:
