@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -166,11 +167,12 @@ def test_decisions_are_exported_for_every_tool(reviewed: Reviewed, run: Any, tmp
     label = str(asked.crowd.classes[0])
     (tmp_path / "tasks.csv").write_text("task\n" + "".join(f"{task}\n" for task in asked.crowd.tasks[:2]))
     words = ["--question", question] if question and len(project.questions) > 1 else []
-    downloads = []
+    downloads, sessions = [], []
 
     def decide(session: ReviewSession) -> None:
         decide_all(lambda _: label)(session)
         assert session.export is not None
+        sessions.append(session)
         downloads.append(session.export(session.log.gold))
         assert session.queue.describe_task(0)["text"], "the text of the export is shown"
 
@@ -179,6 +181,9 @@ def test_decisions_are_exported_for_every_tool(reviewed: Reviewed, run: Any, tmp
     done = run("export", "checked.csv", "--project", export, *words, "-o", downloads[0][0])
     assert done.exit_code == 0, done.output
     assert Path(downloads[0][0]).read_bytes() == downloads[0][2], "the page and the command write the same"
+    for command in sessions[0].next_commands:
+        words = shlex.split(command)[1:]
+        assert run(*words).exit_code == 0, f"the page advises {command}"
     records = [
         json.loads(line.strip(",")) for line in Path(downloads[0][0]).read_text().splitlines() if line not in "[]"
     ]

@@ -130,7 +130,16 @@ def audit(
         facts.append(("Drawn", f"{len(sample):,} tasks to check, {sample['weight'].min():.2g} to "
                       f"{sample['weight'].max():.2g} tasks each stands for"))  # fmt: skip
         if output is not None:
-            words = ["wisecrowd", "review", str(votes), "--tasks", str(output), "-o", "checked.csv"]
+            words = [
+                "wisecrowd",
+                "review",
+                str(votes),
+                *reading.to_words({}),
+                "--tasks",
+                str(output),
+                "-o",
+                "checked.csv",
+            ]
             facts.append(("Check", f"fill in the column truth of {CHECKS}, or: {shlex.join(words)}"))
     command = {
         "votes": str(votes), **reading.to_record(vote_source), "size": size, "checked": fitting.path_text(checked),

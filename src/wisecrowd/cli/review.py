@@ -211,7 +211,7 @@ def _prepare(
     return ReviewSession(
         queue=queue, log=log, title=f"Review of {votes.stem}", reviewer=name, warnings=warnings,
         is_blind=bool(table is not None and table.is_audit) if blind is None else blind,
-        next_commands=_next_commands(votes, output, is_audit=table is not None and table.is_audit, project=project),
+        next_commands=_next_commands(votes, output, reading, is_audit=table is not None and table.is_audit, project=project),
         export=None if project is None else _make_export(project, output, reading.question),
     )  # fmt: skip
 
@@ -273,15 +273,18 @@ def _make_export(project: Project, output: Path, question: str | None) -> Callab
     return export
 
 
-def _next_commands(votes: Path, output: Path, *, is_audit: bool, project: Project | None) -> tuple[str, ...]:
-    """Return the command lines that use the decisions."""
-    source, table = shlex.quote(str(votes)), shlex.quote(str(output))
-    commands = [f"wisecrowd aggregate {source} --gold {table} -o results"]
+def _next_commands(
+    votes: Path, output: Path, reading: GoldReading, *, is_audit: bool, project: Project | None
+) -> tuple[str, ...]:
+    """Return the command lines that use the decisions, with the options by which the votes were read."""
+    source, table = [str(votes), *reading.to_words({})], str(output)
+    commands = [["wisecrowd", "aggregate", *source, "--gold", table, "-o", "results"]]
     if is_audit:
-        commands.insert(0, f"wisecrowd audit {source} --checked {table} -o audited")
+        commands.insert(0, ["wisecrowd", "audit", *source, "--checked", table, "-o", "audited"])
     if project is not None:
-        commands.append(f"wisecrowd export {table} --project {source} -o gold.json")
-    return tuple(commands)
+        question = [] if reading.question is None else ["--question", reading.question]
+        commands.append(["wisecrowd", "export", table, "--project", str(votes), *question, "-o", "gold.json"])
+    return tuple(map(shlex.join, commands))
 
 
 def _account_name() -> str:
