@@ -41,7 +41,7 @@ KINDS = {
     **dict.fromkeys((".png", ".jpg", ".gif"), ("image",)),
     **dict.fromkeys((".bz2", ".zst", ".webp"), ()),
     ".gz": ("gzip",),
-    ".zip": ("zip",),
+    **dict.fromkeys((".zip", ".xlsx"), ("zip",)),
     ".npz": ("npz",),
     ".npy": ("array",),
     ".parquet": ("parquet",),
@@ -482,6 +482,33 @@ TOOL_COMMANDS = (
     "aggregate {path} -o out --proba",
     "report {path} --no-compare",
 )
+
+
+def _xlsx(table: pd.DataFrame) -> bytes:
+    """Return a table as a workbook of Excel with one sheet, always of the same bytes."""
+    rows = [list(table.columns), *table.astype(str).to_numpy().tolist()]
+    cells = "".join(
+        "<row>" + "".join(f'<c t="inlineStr"><is><t>{value}</t></is></c>' for value in row) + "</row>" for row in rows
+    )
+    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
+    relations = f"{office}/officeDocument/2006/relationships"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{office}/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{office}/package/2006/relationships"><Relationship Id="r1" '
+        f'Type="{relations}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{relations}"><sheets>'
+        '<sheet name="votes" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{office}/package/2006/relationships"><Relationship Id="r1" '
+        f'Type="{relations}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>',
+    }
+    return write_zip({name: text.encode() for name, text in files.items()})
+
+
 #: Command that uses features, and command that shows texts, images or truth.
 FEATURES_COMMAND = "aggregate {folder}/votes.csv -m mnldp --features {path}"
 REPORT_COMMAND = "report {folder}/votes.csv --no-compare"
@@ -526,6 +553,10 @@ SAMPLES = (
     _vote_sample("json", "votes.json", VOTES.to_json(orient="records").encode()),
     _vote_sample("json-gz", "votes.json.gz", gzip_bytes(VOTES.to_json(orient="records").encode())),
     _vote_sample("parquet", "votes.parquet", _parquet(VOTES)),
+    _vote_sample("excel", "votes.xlsx", _xlsx(VOTES)),
+    _vote_sample(
+        "wide", "votes.csv", b"task,ann,bob,cy\n" + b"".join(b"t%d,1,0,\n" % task for task in range(6)), "wide"
+    ),
     _vote_sample("mace", "votes.csv", b"1,0,1\n0,,1\n,1,1\n" * 4, "mace"),
     _vote_sample("peerannot-inverted", "answers_inversed.json", json.dumps(PEERANNOT).encode(), "peerannot-inverted"),
     _folder_sample("folder", FOLDER, read_features, read_texts),

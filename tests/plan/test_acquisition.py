@@ -286,3 +286,11 @@ def test_crowds_that_cannot_be_planned_for_are_refused() -> None:
         plan_votes(SOME.crowd.take([]), 10)
     with pytest.raises(UsageError, match="target"):
         find_finished_tasks(SOME.crowd, 2)
+
+
+def test_offered_ids_may_be_text_where_votes_have_numbers() -> None:
+    votes = [(task, 28 + worker, (task + (worker == 2)) % 2) for task in range(12) for worker in range(2 + task % 2)]
+    crowd = Crowd.from_triples(votes)
+    numbers = plan_votes(crowd, budget=3, workers=[28, 29, 30])
+    texts = plan_votes(crowd, budget=3, workers=["28", "29", "30"])
+    assert texts.requests["gain"].tolist() == numbers.requests["gain"].tolist()

@@ -18,7 +18,7 @@ from wisecrowd.data.alignment import align_feature_rows
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import find_invalid_weight
 from wisecrowd.data.types import CrowdLike, FeaturesLike
-from wisecrowd.data.vocabulary import as_index
+from wisecrowd.data.vocabulary import as_index, locate_ids
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.utils.hashing import GOLDEN_GAMMA, mix_bits, to_unit_interval
 from wisecrowd.utils.progress import report
@@ -449,7 +449,7 @@ def _find_positions(index: pd.Index, ids: Sequence[Any] | None, noun: str) -> ND
         return np.arange(len(index))
     if isinstance(ids, str) or not pd.api.types.is_list_like(ids):
         raise UsageError(f"{noun}s must be a list of ids; got {ids!r}. For one {noun}: [{ids!r}]")
-    position = index.get_indexer(pd.Index(ids))
+    position = locate_ids(pd.Index(ids), index)
     if (position < 0).any():
         raise InputError(f"unknown {noun}s: {preview(pd.Index(ids)[position < 0])}; use ids of the fitted crowd")
     return position

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike
+from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.diagnose.assessment import CrowdAssessment
 from wisecrowd.diagnose.workers import SPAMMER_FLAG_PROBABILITY, WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
@@ -291,11 +292,11 @@ class _CandidatePool:
     def _encode_offers(self, offers: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the tasks and workers of the offers."""
         crowd = self.diagnosis.crowd
-        task = crowd.tasks.get_indexer(pd.Index(offers["task"]))
+        task = locate_ids(pd.Index(offers["task"]), crowd.tasks)
         if (task < 0).any():
             unknown = pd.unique(offers["task"].to_numpy()[task < 0])
             raise InputError(f"among has tasks that are not in the crowd: {preview(unknown)}; drop these rows")
-        worker = self.worker_ids.get_indexer(pd.Index(offers["worker"]))
+        worker = locate_ids(pd.Index(offers["worker"]), self.worker_ids)
         is_available = worker >= 0  # the others are spammers, or cannot be asked
         return task[is_available], worker[is_available]
 
@@ -386,7 +387,7 @@ def _resolve_workers(
         worker_ids = offered_ids if worker_ids is None else offered_ids[offered_ids.isin(worker_ids)]
     if worker_ids is None:
         return crowd.workers, np.arange(crowd.n_workers)
-    return worker_ids, crowd.workers.get_indexer(worker_ids)
+    return worker_ids, locate_ids(worker_ids, crowd.workers)
 
 
 def _tabulate_requests(requests: list[VoteRequest], crowd: Crowd, worker_ids: pd.Index) -> pd.DataFrame:

@@ -25,8 +25,6 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
             f"a wide table has no {named[0]} column: its other columns are workers, and their cells are labels; leave out "
             f'{named[0]}= (--{named[0]}), or format="wide" (--format wide) if each row is a vote'
         )
-    if options.worker is False:
-        raise UsageError("the columns of a wide table are workers; leave out worker=False (--no-workers)")
     source = _find_table_format(path)
     assert source.reader.read_names is not None
     assert source.reader.read_columns is not None
@@ -67,6 +65,8 @@ def _melt(table: pa.Table, task: str, workers: list[str], options: ReadOptions) 
             "label": pa.chunked_array(labels, pa.string()),
         }
     )
+    if options.worker is False:
+        votes = votes.drop_columns("worker")
     is_kept = ~is_unnamed[row]
     notes = []
     if not is_kept.all():
