@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import wisecrowd as wc
 from wisecrowd.diagnose.assessment import assess_crowd
@@ -128,6 +130,30 @@ def test_invalid_decisions_are_refused(page: Page, change: dict[str, Any]) -> No
     assert response.status_code in (404, 422), response.text
     assert isinstance(response.json()["detail"], str), "the page shows it"
     assert page.session.log.decisions == {}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(), max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from(["number", "truth", "reviewer", "note", "saw_votes", "more\ud800"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.dictionaries(FIELDS, JSON, max_size=6) | JSON, raw=st.none() | st.binary(max_size=20))
+def test_no_request_makes_the_page_fail(page: Page, body: Any, raw: bytes | None) -> None:
+    content = json.dumps(body).encode() if raw is None else raw
+    headers = {**page.headers, "Content-Type": "application/json"}
+    for path in ("/decisions", "/undo"):
+        response = page.ask("POST", path, content=content, headers=headers)
+        assert response.status_code in (200, 400, 404, 422), response.text
+    valid = {"number": 0, "truth": "c0", "reviewer": "Maria"}
+    if isinstance(body, dict):
+        response = page.ask("POST", "/decisions", content=json.dumps(valid | body).encode(), headers=headers)
+        assert response.status_code in (200, 400, 404, 422), response.text
 
 
 def test_large_requests_are_refused(page: Page) -> None:

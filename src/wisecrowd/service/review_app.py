@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictStr
 
 from wisecrowd import __version__
 from wisecrowd.errors import InputError
@@ -50,7 +50,7 @@ def _clean_text(text: str) -> str:
     return text.strip()
 
 
-Text = Annotated[str, BeforeValidator(_clean_text)]
+Text = Annotated[StrictStr, AfterValidator(_clean_text)]
 
 
 class ReviewRequest(BaseModel):
@@ -209,7 +209,8 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def handle_invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         problems = (f"{part['loc'][-1]}: {part['msg']}" for part in error.errors())
-        return JSONResponse({"detail": "; ".join(problems)}, 422)
+        # A name that no text can hold may be among them.
+        return JSONResponse({"detail": "; ".join(problems).encode("ascii", "backslashreplace").decode()}, 422)
 
     async def handle_input(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
