@@ -289,8 +289,17 @@ def test_crowds_that_cannot_be_planned_for_are_refused() -> None:
 
 
 def test_offered_ids_may_be_text_where_votes_have_numbers() -> None:
-    votes = [(task, 28 + worker, (task + (worker == 2)) % 2) for task in range(12) for worker in range(2 + task % 2)]
-    crowd = Crowd.from_triples(votes)
-    numbers = plan_votes(crowd, budget=3, workers=[28, 29, 30])
-    texts = plan_votes(crowd, budget=3, workers=["28", "29", "30"])
-    assert texts.requests["gain"].tolist() == numbers.requests["gain"].tolist()
+    made = simulate_crowd(60, workers=["expert(0.95)"] * 3 + ["noisy(0.6)"] * 3, n_classes=2, votes_per_task=2)
+    crowd = made.crowd.replace_fields(tasks=range(60), workers=range(28, 34))
+    for options in (
+        {"workers": list(crowd.workers)},
+        {"among": crowd.to_frame()[["task", "worker"]].assign(worker=30)},
+    ):
+        texts = {
+            name: value.astype(str) if isinstance(value, pd.DataFrame) else [str(worker) for worker in value]
+            for name, value in options.items()
+        }
+        expected, given = plan_votes(crowd, budget=5, **options), plan_votes(crowd, budget=5, **texts)
+        assert len(expected.requests) == 5
+        assert given.requests["task"].tolist() == expected.requests["task"].tolist()
+        np.testing.assert_allclose(given.requests["gain"], expected.requests["gain"])
