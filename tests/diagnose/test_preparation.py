@@ -10,6 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import Crowd, Panel
+from wisecrowd.base import method as base_method
 from wisecrowd.diagnose.preparation import compute_peer_posterior, count_agreeing_votes, resolve_model
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
@@ -130,4 +131,14 @@ def test_matrices_of_many_unused_classes_are_refused_before_the_fit() -> None:
     """A file may name thousands of classes, of which few have votes."""
     crowd = Crowd.from_triples([("t1", "ann", "x0"), ("t1", "bob", "x1")], classes=[f"x{n}" for n in range(5000)])
     with pytest.raises(InputError, match=r"there are 5,000 classes for 2 votes.*tables of 5,000 rows by class"):
+        resolve_model(crowd)
+
+
+def test_tables_of_votes_by_rare_classes_are_refused_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thousand workers who label the same dozen tasks have few pairs and many votes."""
+    crowd = Crowd.from_triples([(task, worker, worker) for task in range(6) for worker in range(20)])
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {30: 6 * 20 * 20})
+    resolve_model(crowd)
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {30: 6 * 20 * 20 - 1})
+    with pytest.raises(InputError, match=r"there are 20 classes for 120 votes.*tables of 120 rows"):
         resolve_model(crowd)

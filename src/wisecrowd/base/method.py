@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_DENSE_CELLS = 2**26
 #: Cells of a table of tasks or pairs by classes, by the mean number of votes of a class below which the limit holds. With fewer
 #: than 5 votes, the labels are probably no classes but texts or numbers. A fit holds up to a dozen such tables.
-MAX_CELLS_BY_VOTES_PER_CLASS = {5: 2**22, 50: 2**26}
+MAX_CELLS_BY_VOTES_PER_CLASS = {5: 2**22, 30: 2**25}
 _allows_rare_classes: ContextVar[bool] = ContextVar("allows_rare_classes", default=False)
 
 #: Accepted types of a parameter by its annotation, and their description in an error message.
@@ -103,7 +103,7 @@ def allow_rare_classes() -> Iterator[None]:
         _allows_rare_classes.reset(token)
 
 
-def check_class_count(votes: AnyCrowd, *, has_matrices: bool = False) -> None:
+def check_class_count(votes: AnyCrowd, *, has_vote_tables: bool = False) -> None:
     """Raise an error if most classes have hardly any votes and the tables by class would be large.
 
     A small file can make tables of tasks or pairs by classes as large as the square of its votes.
@@ -112,13 +112,13 @@ def check_class_count(votes: AnyCrowd, *, has_matrices: bool = False) -> None:
     ----------
     votes : Crowd or ShardedCrowd
         Votes with classes.
-    has_matrices : bool, default=False
-        Whether matrices of classes by classes are needed as well.
+    has_vote_tables : bool, default=False
+        Whether tables of all votes by classes and of classes by classes are needed as well, as in a diagnosis.
 
     Raises
     ------
     InputError
-        If tables of tasks or pairs by classes, or matrices of classes, have too many cells.
+        If tables by class have too many cells.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def check_class_count(votes: AnyCrowd, *, has_matrices: bool = False) -> None:
     n_classes = votes.n_classes
     if votes.n_votes >= max(MAX_CELLS_BY_VOTES_PER_CLASS) * n_classes or _allows_rare_classes.get():
         return
-    n_rows = max(votes.n_tasks, len(votes.pairs), n_classes * has_matrices)
+    n_rows = max(votes.n_tasks, len(votes.pairs), max(votes.n_votes, n_classes) * has_vote_tables)
     for votes_per_class, max_cells in MAX_CELLS_BY_VOTES_PER_CLASS.items():
         if votes.n_votes < votes_per_class * n_classes and n_rows * n_classes > max_cells:
             raise InputError(

@@ -55,7 +55,7 @@ def resolve_model(votes: Crowd, model: Any = None, gold: TruthLike | None = None
     >>> resolve_model(votes).name, resolve_model(votes, "one-coin").name
     ('dawid-skene', 'one-coin')
     """
-    check_class_count(votes, has_matrices=True)
+    check_class_count(votes, has_vote_tables=True)
     if model is None or isinstance(model, str):
         from wisecrowd.base.registry import find
 
