@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -89,7 +90,7 @@ def test_problems_are_reported(save: Save, tmp_path: Path, monkeypatch: pytest.M
     damaged = tmp_path / "damaged.xlsx"
     content = save(VOTES).read_bytes()
     damaged.write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match="cannot be read as an Excel workbook"):
+    with pytest.raises(InputError, match="it is no Excel workbook, or it is cut off"):
         wc.read(damaged)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtra, match=r"wisecrowd\[excel\]"):
@@ -104,6 +105,21 @@ def test_a_workbook_that_unpacks_to_gigabytes_is_refused(save: Save, tmp_path: P
         copy.writestr("xl/padding.xml", b" " * 100_000_000)
     with pytest.raises(InputError, match=r"unpacks to 100\.0 MB, too much"):
         wc.read(bomb)
+
+
+def test_a_workbook_that_declares_less_than_it_unpacks_to_takes_no_memory(save: Save, tmp_path: Path) -> None:
+    liar = tmp_path / "liar.xlsx"
+    with zipfile.ZipFile(save(VOTES)) as book, zipfile.ZipFile(liar, "w", zipfile.ZIP_DEFLATED) as copy:
+        for info in book.infolist():
+            copy.writestr(info.filename, book.read(info) if info.filename != "xl/workbook.xml" else b" " * 50_000_000)
+        copy.getinfo("xl/workbook.xml").file_size = 500
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            wc.read(liar)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_sheet_of_far_cells_is_refused(save: Save) -> None:

@@ -7,6 +7,7 @@ A spreadsheet stores numbers, not texts, for cells such as 7. Ids and labels are
 from __future__ import annotations
 
 import datetime
+import io
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from wisecrowd.errors import InputError, MissingExtra, WisecrowdError, preview
 from wisecrowd.io.compressed_files import check_unpacked_size, get_unpacked_limit
 from wisecrowd.io.formats import FormatReader
 from wisecrowd.io.problems import EmptyInput, shorten_message
-from wisecrowd.io.tables.archives import is_zip
+from wisecrowd.io.tables.archives import is_zip, open_zip
 from wisecrowd.io.tables.columns import find_columns
 from wisecrowd.io.tables.text_files import MAX_COLUMNS
 from wisecrowd.io.tables.vote_columns import VoteColumns, build_truth
@@ -148,12 +149,8 @@ def read_sheet(path: Path) -> Sheet:
 
     packed_bytes = path.stat().st_size
     try:
-        with zipfile.ZipFile(path) as archive:
-            # Python reads no more of a file than the archive declares.
-            check_unpacked_size(sum(info.file_size for info in archive.infolist()), packed_bytes)
-        with path.open("rb") as file:
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            sheet = _find_sheet(book, packed_bytes)
+        book = openpyxl.load_workbook(_unpack(path), read_only=True, data_only=True)
+        sheet = _find_sheet(book, packed_bytes)
     except WisecrowdError:
         raise
     except Exception as error:  # openpyxl raises exceptions of all kinds for damaged workbooks
@@ -163,6 +160,22 @@ def read_sheet(path: Path) -> Sheet:
     if sheet is None:
         raise EmptyInput("all its sheets are empty; expected a first row with the names of columns and a row per vote")
     return sheet
+
+
+def _unpack(path: Path) -> io.BytesIO:
+    """Return the XML files of a workbook as an archive without compression.
+
+    openpyxl unpacks files as large as they are, whatever the archive declares. `open_zip` unpacks them within limits.
+    """
+    if not zipfile.is_zipfile(path):
+        raise InputError("it is no Excel workbook, or it is cut off; save it as .xlsx again, or as CSV in UTF-8")
+    unpacked = io.BytesIO()
+    with open_zip(path) as archive, zipfile.ZipFile(unpacked, "w") as copy:
+        files = [info for info in archive.files if info.filename.endswith((".xml", ".rels"))]
+        for info, content in zip(files, archive.read(files), strict=True):
+            copy.writestr(info.filename, content)
+    unpacked.seek(0)
+    return unpacked
 
 
 def _find_sheet(book: Any, packed_bytes: int) -> Sheet | None:
