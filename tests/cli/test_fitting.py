@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
+from wisecrowd.base import method as base_method
+from wisecrowd.cli._fitting import assess_fit, summarise_assessment, with_flags
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -115,3 +117,13 @@ def test_one_of_each_is_told_in_the_singular(run: Any, tmp_path: Path) -> None:
     told = run("aggregate", "one.csv", "-m", "one-coin", "-p", "max_iter=1").stdout
     assert "1 iteration," in told
     assert "(1 vote)" in told
+
+
+def test_flags_are_left_out_with_too_many_rare_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = wc.Crowd.from_triples([(task, worker, worker) for task in range(6) for worker in range(20)])
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {30: 6 * 20 * 20 - 1})
+    fitted = wc.ModelAverage().fit(crowd)
+    assessment = assess_fit(fitted, crowd, None)
+    assert "not checked for 20 classes" in summarise_assessment(assessment)["flagged"]
+    workers = fitted.workers_
+    assert with_flags(workers, assessment) is workers

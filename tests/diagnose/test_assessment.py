@@ -8,6 +8,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import Crowd, DawidSkene, MajorityVote, ModelAverage, simulate_crowd
+from wisecrowd.base import method as base_method
 from wisecrowd.diagnose import assessment as module
 from wisecrowd.diagnose.assessment import CrowdAssessment, assess_crowd, is_outvoted_by_another, sort_flagged_first
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -156,3 +157,12 @@ def test_outvoted_labels_equal_a_recount() -> None:
     labels = np.arange(CROWD.n_tasks) % CROWD.n_classes
     expected = counts.max(axis=1) > counts[np.arange(CROWD.n_tasks), labels]
     np.testing.assert_array_equal(is_outvoted_by_another(CROWD, labels), expected)
+
+
+def test_workers_are_not_rated_with_too_many_rare_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = Crowd.from_triples([(task, worker, worker) for task in range(6) for worker in range(20)])
+    assert assess_crowd(crowd).can_rate_workers
+    monkeypatch.setattr(base_method, "MAX_CELLS_BY_VOTES_PER_CLASS", {30: 6 * 20 * 20 - 1})
+    assessment = assess_crowd(crowd)
+    assert not assessment.can_rate_workers
+    assert assessment.to_dict(with_workers=False)["flagged_workers"] is None

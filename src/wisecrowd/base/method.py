@@ -113,7 +113,7 @@ def check_class_count(votes: AnyCrowd, *, has_vote_tables: bool = False) -> None
     votes : Crowd or ShardedCrowd
         Votes with classes.
     has_vote_tables : bool, default=False
-        Whether tables of all votes by classes and of classes by classes are needed as well, as in a diagnosis.
+        Whether tables of all votes by classes and of classes by classes are needed as well, as in diagnoses and comparisons.
 
     Raises
     ------

@@ -244,11 +244,11 @@ def summarise_assessment(assessment: CrowdAssessment | None) -> dict[str, Any]:
     if assessment is None:
         return {}
     if assessment.crowd.n_votes > MAX_ASSESSED_VOTES:
-        figures = assessment.to_dict(with_workers=False)
-        return {
-            "figures": figures,
-            "flagged": f"not checked for more than {MAX_ASSESSED_VOTES:,} votes; see wisecrowd diagnose",
-        }
+        reason = f"not checked for more than {MAX_ASSESSED_VOTES:,} votes; see wisecrowd diagnose"
+        return {"figures": assessment.to_dict(with_workers=False), "flagged": reason}
+    if not assessment.can_rate_workers:
+        reason = f"not checked for {assessment.crowd.n_classes:,} classes with few votes each; merge rare classes"
+        return {"figures": assessment.to_dict(with_workers=False), "flagged": reason}
     return {"figures": assessment.to_dict(), "flagged": assessment.describe_flags()}
 
 
@@ -509,7 +509,7 @@ def with_flags(workers: pd.DataFrame, assessment: CrowdAssessment | None) -> pd.
     """
     from wisecrowd.diagnose.assessment import sort_flagged_first
 
-    if assessment is None or assessment.crowd.n_votes > MAX_ASSESSED_VOTES:
+    if assessment is None or assessment.crowd.n_votes > MAX_ASSESSED_VOTES or not assessment.can_rate_workers:
         return workers
     rated = assessment.worker_table.reindex(workers.index)
     return sort_flagged_first(workers.assign(flags=rated["flags"].fillna(""), why=rated["why"].fillna("")))

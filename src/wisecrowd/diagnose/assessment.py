@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.default_method import DEFAULT_METHOD
-from wisecrowd.base.method import Method
+from wisecrowd.base.method import Method, check_class_count
 from wisecrowd.base.registry import find
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
@@ -125,6 +125,15 @@ class CrowdAssessment:
         with ignore_fit_warnings():  # the labelling model has reported problems of the votes
             rated: ConfusionEM = rating_class().fit(self.crowd.select_observed(), truth=self.gold)
         return rated
+
+    @cached_property
+    def can_rate_workers(self) -> bool:
+        """Whether there are few enough rare classes for the tables of votes by classes that rating workers needs."""
+        try:
+            check_class_count(self.crowd, has_vote_tables=True)
+        except InputError:
+            return False
+        return True
 
     @cached_property
     def worker_table(self) -> pd.DataFrame:

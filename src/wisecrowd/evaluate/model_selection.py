@@ -148,7 +148,7 @@ def compare_methods(
         return compare_answer_methods(crowd, methods, folds=folds, random_state=random_state)
     votes = require_categorical_crowd(crowd, "comparing methods")
     check_folds(folds, votes.n_votes)
-    check_class_count(votes)
+    check_class_count(votes, has_vote_tables=True)
     candidates = _resolve_candidates(methods, X, votes)
     ordered_votes = order_workers_by_votes(votes)
     fold = assign_vote_folds(ordered_votes, folds, random_state)
