@@ -107,7 +107,18 @@ def test_the_score_is_the_log_probability_of_new_votes() -> None:
     assert fitted.score(new) == pytest.approx(total / new.n_votes, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["majority-vote", "dawid-skene", "model-average", "glad", "ebcc", "one-coin", "wawa"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "majority-vote",
+        "dawid-skene",
+        "model-average",
+        "glad",
+        "one-coin",
+        "wawa",
+        pytest.param("ebcc", marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_predicts_new_votes_better_than_chance(name: str) -> None:
     fitted = methods("aggregate")[name]().fit(MADE.crowd[:160])
     score = fitted.score(MADE.crowd[160:])

@@ -43,13 +43,17 @@ FILES = {
     "sheet.ods": "PK",
 }
 CALLS = {
-    **{name: (name, "{}") for name in ("check", "diagnose", "compare", "plan", "aggregate", "questions", "export")},
+    **{name: (name, "{}") for name in ("check", "diagnose", "plan", "aggregate", "questions", "export")},
+    "compare": ("compare", "{}", "-m", "majority-vote"),
     "audit": ("audit", "{}", "-o", "audit"),
     "complete": ("complete", "{}", "-m", "gmv", "-o", "completed.csv"),
     "learn": ("learn", "{}", "-x", "X.npz", "-m", "raykar"),
     "report": ("report", "{}", "--no-compare"),
     "shard": ("shard", "{}", "-o", "shards"),
     "serve": ("serve", "votes.db", "--port", "0", "--from", "{}"),
+    "review": ("review", "{}", "-o", "checked.csv", "--port", "0"),
+    "evaluate": ("evaluate", "{}"),
+    "labels": ("evaluate", "scores.csv", "--labels", "{}"),
     "push": ("label-studio", "push", "{}"),
     "gold": ("aggregate", "votes.csv", "--gold", "{}"),
     "score": ("compare", "votes.csv", "-m", "majority-vote", "--score", "{}"),
@@ -83,6 +87,8 @@ def folder(votes: Path, tmp_path: Path) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     tasks = [f"t{number:02d}" for number in range(12)]
+    scores = "".join(f"{task},j1,m{number % 2},0.{number % 9}\n" for number, task in enumerate(tasks))
+    (tmp_path / "scores.csv").write_text(f"task,judge,system,score\n{scores}", encoding="utf-8")
     np.savez(tmp_path / "X.npz", task=np.array(tasks), X=np.random.default_rng(0).normal(size=(12, 2)))
     return votes.parent
 
@@ -96,12 +102,17 @@ def load_without_service(*arguments: Any, **_: Any) -> None:
         serve._load_votes(coordinator, path, reading, quiet=False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", CALLS)
 def test_options_in_messages_belong_to_the_command(run: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "serve":
         pytest.importorskip("fastapi", reason="the extra serve is not installed")
         monkeypatch.setattr(serve, "_run", load_without_service)
+    if name == "review":
+        pytest.importorskip("fastapi", reason="the extra serve is not installed")
+        server = SimpleNamespace(run=lambda **_: None)
+        monkeypatch.setattr("wisecrowd.service.server.create_server", lambda _: server)
     if name == "shard":
         pytest.importorskip("duckdb", reason="the extra cluster is not installed")
     call = CALLS[name]
@@ -113,6 +124,16 @@ def test_options_in_messages_belong_to_the_command(run: Any, name: str, monkeypa
         # A whole command line of another command may have other options.
         message = re.sub(r"wisecrowd [a-z][a-z -]* [^;()]*", "", message)
         assert set(OPTION.findall(message)) <= own_options, f"{file}: {result.output}"
+
+
+def test_every_command_that_reads_a_file_is_called() -> None:
+    called = {max((leaf for leaf in LEAVES if call[: len(leaf)] == leaf), key=len) for call in CALLS.values()}
+    reading = {
+        words
+        for words, command in LEAVES.items()
+        if any(option in options_of(command) for option in ("--task", "--gold", "--labels", "--question", "--from"))
+    }
+    assert reading <= called, "add the command to CALLS"
 
 
 def test_every_option_in_the_source_exists() -> None:

@@ -112,6 +112,7 @@ def test_the_check_of_votes_with_an_empty_worker_column_ends_in_a_command_that_w
     assert run(*command, "-m", "majority-vote").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "words"), [("t1,ann,cat\n", "there is one vote"), ("t1,ann,cat\nt1,bob,cat\n", "all 2 votes are equal")]
 )

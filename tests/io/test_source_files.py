@@ -129,6 +129,7 @@ def test_compressed_truth_features_and_members_come_from_remote_storage(storage:
     assert read_members("memory://b/members.csv").index.tolist() == ["ann"]
 
 
+@pytest.mark.slow
 def test_remote_files_have_the_limits_of_local_ones(storage: Any) -> None:
     storage.pipe("/b/large.csv", VOTES * 1000)
     with pytest.raises(InputError, match=r"memory://b/large.csv has more than 1.0 KB"):

@@ -122,7 +122,9 @@ def report(
         answer_votes = answers.read_answers(other_answers, reading)
         assert not isinstance(answer_votes, MarkCrowd)
         with show_progress(quiet=quiet):
-            page = build(answer_votes, title=title or votes.stem, compare=compare, model=method, command=_command(ctx))
+            page = build(
+                answer_votes, title=title or _default_title(votes), compare=compare, model=method, command=_command(ctx)
+            )
             page.save(output)
         if not quiet:
             _print_size(f"{votes}: {other_answers.description}", describe_crowd(answer_votes), output, page)
@@ -147,7 +149,7 @@ def report(
     with show_progress(quiet=quiet):
         page = build(
             crowd, truth=score_truth, X=X, texts=task_texts, images=task_images, links=links,
-            title=title or votes.stem, compare=compare,
+            title=title or _default_title(votes), compare=compare,
             model=members_file.choose_model(method, crowd, member_info), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
         page.save(output)
@@ -168,6 +170,10 @@ def _read_project(source: VoteSource) -> Project | None:
         return read_project(source, duplicates="keep")
     except InputError:  # a problem of a question that the report is not about
         return None
+
+
+def _default_title(votes: Path) -> str:
+    return "Votes" if str(votes) == "-" else votes.stem  # standard input has no name
 
 
 def _print_size(source: str, votes: str, output: Path, page: Report) -> None:

@@ -97,6 +97,7 @@ def test_problems_are_reported(save: Save, tmp_path: Path, monkeypatch: pytest.M
         wc.read(save(VOTES, name="other.xlsx"))
 
 
+@pytest.mark.slow
 def test_a_workbook_that_unpacks_to_gigabytes_is_refused(save: Save, tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(save(VOTES)) as book, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as copy:
