@@ -89,12 +89,15 @@ _HOME = {
     "Rasch": "aggregate.categorical.rasch",
     "RaterMean": "aggregate.numeric.rater_mean",
     "Raykar": "learn.raykar",
+    "Rover": "aggregate.text.rover",
     "ScoreCrowd": "data.scores",
     "ShardedCrowd": "data.sharded",
     "SpanConsensus": "aggregate.structured.span_consensus",
     "SpanCrowd": "data.spans",
     "TDG4Crowd": "complete.tdg4crowd",
     "TLLC": "complete.tllc.tllc",
+    "TextCrowd": "data.texts",
+    "TextMedoid": "aggregate.text.text_medoid",
     "TraceReg": "learn.trace_reg",
     "TwoPL": "aggregate.categorical.two_pl",
     "TwoStage": "learn.two_stage",
@@ -111,6 +114,7 @@ _HOME = {
     "choose_method": "evaluate.model_selection",
     "cite": "base.citations",
     "compare_methods": "evaluate.model_selection",
+    "compute_error_rates": "evaluate.text_metrics",
     "density_curve": "evaluate.completion",
     "diagnose_marks": "diagnose.mark_diagnosis",
     "draw_audit_sample": "evaluate.audit",
@@ -141,6 +145,7 @@ _HOME = {
     "read_points": "io.answer_tables",
     "read_scores": "io.answer_tables",
     "read_spans": "io.answer_tables",
+    "read_texts": "io.answer_tables",
     "read_truth": "io.vote_source",
     "redundancy_curve": "evaluate.completion",
     "score_completer": "evaluate.completion",
@@ -156,6 +161,7 @@ _HOME = {
     "simulate_ratings": "simulate.ratings",
     "simulate_scores": "simulate.scores",
     "simulate_spans": "simulate.marks",
+    "simulate_texts": "simulate.texts",
     "vote_quality": "diagnose.votes",
     "waum": "diagnose.margins",
     "worker_agreement": "diagnose.agreement_matrix",
@@ -214,6 +220,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.structured.hmm_crowd import HMMCrowd as HMMCrowd
     from wisecrowd.aggregate.structured.point_consensus import PointConsensus as PointConsensus
     from wisecrowd.aggregate.structured.span_consensus import SpanConsensus as SpanConsensus
+    from wisecrowd.aggregate.text.rover import Rover as Rover
+    from wisecrowd.aggregate.text.text_medoid import TextMedoid as TextMedoid
     from wisecrowd.base.citations import cite as cite
     from wisecrowd.base.persistence import load as load
     from wisecrowd.base.registry import find as find
@@ -234,6 +242,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.scores import ScoreCrowd as ScoreCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.data.spans import SpanCrowd as SpanCrowd
+    from wisecrowd.data.texts import TextCrowd as TextCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.agreement_matrix import worker_agreement as worker_agreement
     from wisecrowd.diagnose.comparison_diagnosis import diagnose_comparisons as diagnose_comparisons
@@ -257,12 +266,14 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.evaluate.model_selection import choose_method as choose_method
     from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
     from wisecrowd.evaluate.object_metrics import score_objects as score_objects
+    from wisecrowd.evaluate.text_metrics import compute_error_rates as compute_error_rates
     from wisecrowd.io.answer_tables import read_boxes as read_boxes
     from wisecrowd.io.answer_tables import read_comparisons as read_comparisons
     from wisecrowd.io.answer_tables import read_label_sets as read_label_sets
     from wisecrowd.io.answer_tables import read_points as read_points
     from wisecrowd.io.answer_tables import read_scores as read_scores
     from wisecrowd.io.answer_tables import read_spans as read_spans
+    from wisecrowd.io.answer_tables import read_texts as read_texts
     from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.io.datasets import list_datasets as list_datasets
     from wisecrowd.io.datasets import load_dataset as load_dataset
@@ -308,6 +319,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.simulate.marks import simulate_spans as simulate_spans
     from wisecrowd.simulate.ratings import simulate_ratings as simulate_ratings
     from wisecrowd.simulate.scores import simulate_scores as simulate_scores
+    from wisecrowd.simulate.texts import simulate_texts as simulate_texts
 
 
 def __getattr__(name: str) -> Any:

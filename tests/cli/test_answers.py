@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 
 from wisecrowd.evaluate.object_metrics import score_objects
+from wisecrowd.evaluate.text_metrics import compute_error_rates
 from wisecrowd.simulate.comparisons import simulate_comparisons
 from wisecrowd.simulate.label_sets import simulate_label_sets
 from wisecrowd.simulate.marks import simulate_boxes, simulate_points, simulate_spans
+from wisecrowd.simulate.texts import simulate_texts
 
 
 @pytest.fixture
@@ -129,3 +131,17 @@ def test_commands_that_do_not_take_marks_say_so(run: Any, tmp_path: Path) -> Non
         assert "does not take; use wisecrowd aggregate" in result.output
     result = run("aggregate", tmp_path / "spans.csv", "--duplicates", "last")
     assert "cannot be chosen for spans" in result.output
+
+
+def test_texts_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
+    simulation = simulate_texts(n_tasks=40, n_workers=6, random_state=0)
+    path = tmp_path / "texts.csv"
+    simulation.crowd.to_frame().rename(columns={"text": "transcription"}).to_csv(path, index=False)
+    result = run("aggregate", path, "-o", tmp_path / "out", "--save")
+    assert "texts (columns task, worker, transcription)" in result.stdout
+    texts = pd.read_csv(tmp_path / "out" / "texts.csv", index_col="task")["text"]
+    assert compute_error_rates(texts, simulation.truth).mean() < 0.05
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "texts"
+    assert "text-medoid" in run("aggregate", path, "-m", "text-medoid").stdout
+    assert "read texts from the columns" in run("check", path).stdout
+    assert "does not take" in run("diagnose", path).output

@@ -13,6 +13,7 @@ DEFAULT_METHODS = {
     "points": "point-consensus",
     "spans": "span-consensus",
     "scores": "panel",
+    "texts": "rover",
 }
 #: Method for comparisons without worker ids.
 DEFAULT_WITHOUT_WORKERS = "bradley-terry"

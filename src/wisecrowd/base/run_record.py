@@ -17,6 +17,7 @@ from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.scores import ScoreCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import AnyCrowd
 
 #: Number of classes that a record lists.
@@ -63,7 +64,9 @@ def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
     }
 
 
-def _describe_input(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd) -> dict[str, Any]:
+def _describe_input(
+    crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd,
+) -> dict[str, Any]:
     """Return the sizes and the digest of votes of any type."""
     common = {
         "workers": None if crowd.workers is None else len(crowd.workers),
@@ -72,17 +75,21 @@ def _describe_input(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | 
     }
     if isinstance(crowd, Comparisons):
         return {"items": crowd.n_items, "tasks": None if crowd.tasks is None else len(crowd.tasks), **common}
+    if isinstance(crowd, TextCrowd):
+        return {"tasks": crowd.n_tasks, **common}
     names = crowd.labels if isinstance(crowd, LabelSetCrowd) else crowd.classes
     classes = None if names is None else [str(name) for name in names[:MAX_LISTED_CLASSES]]
     return {"tasks": crowd.n_tasks, **common, "classes": classes}
 
 
-def describe_environment(crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd) -> dict[str, Any]:
+def describe_environment(
+    crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd,
+) -> dict[str, Any]:
     """Return the sizes and the digest of the input, the versions of packages, and the time.
 
     Parameters
     ----------
-    crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd, MarkCrowd or ScoreCrowd
+    crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd, MarkCrowd, ScoreCrowd or TextCrowd
         Votes.
 
     Returns

@@ -52,6 +52,7 @@ def diagnose_answers(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.data.comparisons import Comparisons
+    from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks
     from wisecrowd.diagnose.assessment import sort_flagged_first
@@ -72,6 +73,7 @@ def diagnose_answers(
             overview, model, facts = marks.overview, marks.model.name, _describe_marks(marks)
             tables = {WORKERS: marks.workers, TASKS: marks.tasks}
         else:
+            assert isinstance(crowd, LabelSetCrowd)
             sets = diagnose_label_sets(crowd, model=method)
             overview, model, facts = sets.overview, sets.model.name, _describe_label_sets(sets)
             tables = {WORKERS: sets.workers, LABELS: sets.labels, TASKS: _with_text_sets(sets.tasks)}

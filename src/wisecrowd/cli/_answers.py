@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from wisecrowd.base.label_set_aggregator import LabelSetAggregator
     from wisecrowd.base.mark_aggregator import MarkAggregator
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
+    from wisecrowd.base.text_aggregator import TextAggregator
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.texts import TextCrowd
     from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 SHOWN = 5
 #: Answer types whose results are objects.
 MARKS = ("boxes", "points", "spans")
+#: Answer types that some commands do not take.
+OBJECTS_AND_TEXTS = (*MARKS, "texts")
 
 
 def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> AnswerTable | AnswerQuestion | None:
@@ -66,8 +70,10 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
     return answers
 
 
-def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Comparisons | LabelSetCrowd | MarkCrowd:
-    """Read comparisons, label sets or marks by the options of a command.
+def read_answers(
+    answers: AnswerTable | AnswerQuestion, reading: Reading
+) -> Comparisons | LabelSetCrowd | MarkCrowd | TextCrowd:
+    """Read comparisons, label sets, marks or texts by the options of a command.
 
     Parameters
     ----------
@@ -78,7 +84,7 @@ def read_answers(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Com
 
     Returns
     -------
-    Comparisons, LabelSetCrowd or MarkCrowd
+    Comparisons, LabelSetCrowd, MarkCrowd or TextCrowd
     """
     from wisecrowd.data.scores import ScoreCrowd
     from wisecrowd.errors import UsageError
@@ -121,8 +127,8 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
         )
 
 
-def refuse_marks(answers: AnswerTable | AnswerQuestion, command: str) -> None:
-    """Raise an error if a command does not take boxes, points and spans.
+def refuse_types(answers: AnswerTable | AnswerQuestion, command: str, types: Iterable[str]) -> None:
+    """Raise an error if a command does not take answers of a type.
 
     Parameters
     ----------
@@ -130,13 +136,14 @@ def refuse_marks(answers: AnswerTable | AnswerQuestion, command: str) -> None:
         Answers.
     command : str
         Name of the command.
+    types : iterable of str
+        Answer types that it does not take.
     """
     from wisecrowd.errors import UsageError
 
-    if answers.answer_type in MARKS:
+    if answers.answer_type in types:
         raise UsageError(
-            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate "
-            "or wisecrowd diagnose"
+            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate"
         )
 
 
@@ -180,7 +187,15 @@ def aggregate_answers(
 
     path = Path(answers.source.name)
     if output is not None:
-        names = [fitting.SCORES, fitting.OBJECTS, fitting.CANDIDATES, fitting.TASKS, fitting.LABELS, fitting.WORKERS]
+        names = [
+            fitting.SCORES,
+            fitting.OBJECTS,
+            fitting.CANDIDATES,
+            fitting.TEXTS,
+            fitting.TASKS,
+            fitting.LABELS,
+            fitting.WORKERS,
+        ]
         check_folder(output, [*names, RECORD], [path])
     crowd = read_answers(answers, reading)
     default = DEFAULT_METHODS[answers.answer_type]
@@ -200,6 +215,8 @@ def aggregate_answers(
         tables, facts, summary = _describe_scores(fitted)
     elif answers.answer_type in MARKS:
         tables, facts, summary = _describe_objects(fitted)
+    elif answers.answer_type == "texts":
+        tables, facts, summary = _describe_texts(fitted)
     else:
         tables, facts, summary = _describe_label_sets(fitted, crowd)  # type: ignore[arg-type]  # label sets
     run: dict[str, Any] = {
@@ -312,6 +329,38 @@ def _describe_objects(
         "threshold": fitted.threshold_,
         "detection_rate": float(workers["detection_rate"].median()),
         "false_alarms": float(workers["false_alarms"].median()),
+    }
+    return tables, facts, summary
+
+
+def _describe_texts(
+    fitted: TextAggregator,
+) -> tuple[dict[str, pd.DataFrame], list[tuple[str, str]], dict[str, Any]]:
+    """Return the tables, the summary lines and the figures of a fit to texts."""
+    from wisecrowd.cli._outputs import rounded
+
+    tasks, workers = fitted.tasks_, fitted.workers_
+    tables = {fitting.TEXTS: rounded(tasks), fitting.WORKERS: rounded(workers)}
+    worst = workers["accuracy"].sort_values(kind="stable").index[:3]
+    unit = "words" if fitted.unit == "words" else "characters"
+    facts = [
+        ("Texts", f"{len(tasks):,}, compared by {unit} after normalisation {fitted.normalisation!r}"),
+        (
+            "Certainty",
+            f"mean probability that a text is right {tasks['confidence'].mean():.3f}, expected share of right {unit} "
+            f"{tasks['token_confidence'].mean():.3f}",
+        ),
+        (
+            "Workers",
+            f"{workers['accuracy'].median():.0%} of the {unit} right (median), least "
+            + ", ".join(f"{worker} {workers['accuracy'][worker]:.0%}" for worker in worst),
+        ),
+    ]
+    summary = {
+        "texts": len(tasks),
+        "confidence": float(tasks["confidence"].mean()),
+        "token_confidence": float(tasks["token_confidence"].mean()),
+        "accuracy": float(workers["accuracy"].median()),
     }
     return tables, facts, summary
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
 WORKERS, TASKS, SCORES = "workers.csv", "tasks.csv", "scores.csv"
-OBJECTS, CANDIDATES = "objects.csv", "candidates.csv"
+OBJECTS, CANDIDATES, TEXTS = "objects.csv", "candidates.csv", "texts.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, HELDOUT, ACCURACY = "completed.csv", "completed.parquet", "heldout.csv", "accuracy.csv"
 #: All files that commands write into a results folder; the stale ones of an earlier run are named in a warning.
@@ -34,6 +34,7 @@ KNOWN = (
     SCORES,
     OBJECTS,
     CANDIDATES,
+    TEXTS,
     LABELS,
     LABELS_PARQUET,
     WORKERS,

@@ -93,7 +93,7 @@ def compare(
     other_answers = answers.find_answers(votes, reading, method or [])
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--score": score})
-        answers.refuse_marks(other_answers, "compare")
+        answers.refuse_types(other_answers, "compare", answers.OBJECTS_AND_TEXTS)
         _compare_answers(
             other_answers, method, folds, seed, reading,
             output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
@@ -151,13 +151,14 @@ def _compare_answers(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.texts import TextCrowd
     from wisecrowd.evaluate.model_selection import compare_methods
 
     path = Path(other_answers.source.name)
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], [path])
     crowd = answers.read_answers(other_answers, reading)
-    assert not isinstance(crowd, MarkCrowd)
+    assert not isinstance(crowd, MarkCrowd | TextCrowd)
     with show_progress(quiet=quiet):
         comparison = compare_methods(crowd, method or None, folds=folds, random_state=seed)
     run: dict[str, Any] = {

@@ -88,6 +88,7 @@ def diagnose(
     other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members})
+        answers.refuse_types(other_answers, "diagnose", ["texts"])
         diagnose_answers(
             other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
         )

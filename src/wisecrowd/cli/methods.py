@@ -44,6 +44,7 @@ ANSWER_MARKS = {
     "boxes": Mark("[boxes]", "infers objects from boxes on images", "boxes.csv"),
     "points": Mark("[points]", "infers objects from points on images", "points.csv"),
     "spans": Mark("[spans]", "infers spans of texts", "spans.csv"),
+    "texts": Mark("[texts]", "combines texts, such as transcriptions", "texts.csv"),
 }
 #: Mark of aggregators and completers that use features.
 FEATURES = Mark("[features]", "uses features of the tasks: add --features X.npz", "votes.csv --features X.npz")

@@ -99,6 +99,7 @@ def report(
     from wisecrowd.cli._reading import read_truth, resolve_path
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.texts import TextCrowd
     from wisecrowd.report import build
     from wisecrowd.report.images import read_images
     from wisecrowd.report.task_media import find_links
@@ -118,9 +119,9 @@ def report(
             "--images": images,
         }
         answers.check_unused(other_answers, class_options)
-        answers.refuse_marks(other_answers, "report")
+        answers.refuse_types(other_answers, "report", answers.OBJECTS_AND_TEXTS)
         answer_votes = answers.read_answers(other_answers, reading)
-        assert not isinstance(answer_votes, MarkCrowd)
+        assert not isinstance(answer_votes, MarkCrowd | TextCrowd)
         with show_progress(quiet=quiet):
             page = build(
                 answer_votes, title=title or _default_title(votes), compare=compare, model=method, command=_command(ctx)

@@ -7,5 +7,5 @@ from typing import Literal, TypeAlias
 #: One of several classes; one of several ordered classes; a number; the better of two items; a set of labels; marks in an
 #: image or a text; a score of a judge.
 AnswerType: TypeAlias = Literal[
-    "categorical", "ordinal", "numeric", "pairwise", "multilabel", "boxes", "points", "spans", "scores"
+    "categorical", "ordinal", "numeric", "pairwise", "multilabel", "boxes", "points", "spans", "scores", "texts"
 ]

@@ -18,6 +18,7 @@ from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.points import PointCrowd
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.spans import SpanCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn, prefix_errors
@@ -61,6 +62,8 @@ _MARKS: dict[AnswerType, dict[str, tuple[str, ...]]] = {
         "end": ("end", "endoffset", "endchar", "endtoken", "tokenend", "stop"),
     },
 }
+#: Columns of texts.
+_TEXT = ("text", "transcription", "transcript", "transcribedtext", "translation", "caption", "summary")
 MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
 #: Noun phrases for messages.
 NOUNS: dict[AnswerType, str] = {
@@ -68,6 +71,7 @@ NOUNS: dict[AnswerType, str] = {
     "multilabel": "sets of labels",
     "scores": "scores of judges",
     **{kind: crowd.plural for kind, crowd in MARK_CROWDS.items()},
+    "texts": "texts",
 }
 #: Offsets in texts are smaller; larger numbers in columns called start and end are times.
 _MAX_OFFSET = 1e8
@@ -80,7 +84,7 @@ _PEEKED_ROWS = 200
 
 
 #: Votes that are not one label per vote.
-AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd
+AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class AnswerTable:
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores", "texts"}
         Type of the answers.
     source : VoteSource
         File.
@@ -121,6 +125,10 @@ class AnswerTable:
         pyarrow.Table
         """
         table = _read_columns(self.source, list(dict.fromkeys(self.columns.values())))
+        if self.answer_type == "texts":  # an empty cell of a text file is an empty text
+            text = table.column_names.index(self.columns["text"])
+            if pa.types.is_null(table.schema.field(text).type) or pa.types.is_string(table.schema.field(text).type):
+                table = table.set_column(text, self.columns["text"], table.column(text).cast(pa.string()).fill_null(""))
         if self.answer_type == "multilabel":
             label = table.column_names.index(self.columns["label"])
             if pa.types.is_string(table.schema.field(label).type):  # an empty cell of a text file is an empty set
@@ -179,7 +187,7 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores", "texts"}
         Type of the answers.
     table : pyarrow.Table
         Rows.
@@ -216,6 +224,12 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
         return MARK_CROWDS[answer_type].from_frame(table, columns=columns, **options)
     if answer_type == "scores":
         return ScoreCrowd.from_frame(table, **(dict(columns) | options))
+    if answer_type == "texts":
+        if options.pop("missing", "error") != "error":
+            raise UsageError(
+                "missing cannot be chosen for texts; leave out rows without a text, or write an empty text"
+            )
+        return TextCrowd.from_frame(table, **({role: columns[role] for role in ("task", "worker", "text")} | options))
     return LabelSetCrowd.from_frame(table, **({role: columns[role] for role in ("task", "worker", "label")} | options))
 
 
@@ -257,7 +271,8 @@ def find_answer_columns(
     score_columns = _find_score_columns(names, named)
     if score_columns is not None and _hold_scores(score_columns, read_column):
         return "scores", score_columns
-    return None
+    text_columns = _find_text_columns(names, named)
+    return None if text_columns is None else ("texts", text_columns)
 
 
 def find_answer_table(
@@ -435,6 +450,46 @@ def read_label_sets(
     return crowd
 
 
+def read_texts(
+    path: SourceLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    duplicates: Literal["error", "first", "last"] = "error",
+) -> TextCrowd:
+    """Read texts, such as transcriptions, from a table with one text per row.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, worker, text. Without them, common names are recognised: text, transcription, translation.
+    duplicates : {"error", "first", "last"}, default="error"
+        Rule for several texts of a worker on a task.
+
+    Returns
+    -------
+    TextCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("texts.csv").write_text("task,worker,transcription\\nt1,ann,a cat\\n")
+    >>> read_texts("texts.csv").n_votes
+    1
+    """
+    answers = find_answer_table(path, columns=columns)
+    if answers is None or answers.answer_type != "texts":
+        raise MissingColumn(f"{path}: texts need the columns task, worker and text, and no labels", ("text",))
+    crowd = answers.read(duplicates=duplicates)
+    assert isinstance(crowd, TextCrowd)
+    return crowd
+
+
 def read_boxes(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> BoxCrowd:
     """Read boxes from a table with one box per row.
 
@@ -549,6 +604,17 @@ def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str])
         return None
     optional = {"worker": specific_names("worker"), "task": _PROMPT, "weight": ("weight",)}
     columns |= {role: _find_name(names, role, group, requested) for role, group in optional.items()}
+    return {role: name for role, name in columns.items() if name is not None}
+
+
+def _find_text_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the columns of texts by role, or None if one is missing; a table with labels holds votes on texts."""
+    if "label" in requested or any(simplify_name(name) in role_names("label") for name in names):
+        return None
+    roles = {"task": role_names("task"), "worker": role_names("worker"), "text": _TEXT}
+    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
+    if any(name is None for name in columns.values()):
+        return None
     return {role: name for role, name in columns.items() if name is not None}
 
 

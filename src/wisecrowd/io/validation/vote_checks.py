@@ -24,6 +24,7 @@ from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.scores import ScoreCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import EMPTY_COLUMN_ADVICE, find_missing
 from wisecrowd.errors import InputError, UsageError
@@ -45,6 +46,7 @@ from wisecrowd.io.validation.findings import Finding, ValidationReport
 from wisecrowd.io.validation.label_set_checks import check_label_sets
 from wisecrowd.io.validation.mark_checks import check_marks
 from wisecrowd.io.validation.score_checks import check_scores
+from wisecrowd.io.validation.text_checks import check_texts
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 from wisecrowd.io.vote_table import ReadOptions, VoteTable
 from wisecrowd.utils.text import count_noun
@@ -94,7 +96,7 @@ def check_votes(
     if isinstance(source, Crowd):
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
-    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd):
+    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd):
         return ValidationReport(
             source="votes", summary=repr(source), findings=tuple(_check_answers(source, repeats_allowed=True))
         )
@@ -198,6 +200,8 @@ def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[F
         yield from check_marks(answers)
     elif isinstance(answers, ScoreCrowd):
         yield from check_scores(answers, repeats_allowed=repeats_allowed)
+    elif isinstance(answers, TextCrowd):
+        yield from check_texts(answers)
     else:
         yield from check_label_sets(answers)
 
@@ -242,6 +246,10 @@ def _check_answer_table(
         marks = build_answers(answer_type, table, columns, assignments=assignments)
         findings += _check_answers(marks, repeats_allowed=True)
         return repr(marks)
+    if answer_type == "texts":
+        texts = build_answers(answer_type, table, columns, duplicates=options.duplicates)
+        findings += _check_answers(texts, repeats_allowed=True)
+        return repr(texts)
     complete = np.ones(table.num_rows, dtype=bool)
     for role, column in columns.items():
         is_missing = find_missing(table[column])

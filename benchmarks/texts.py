@@ -1,0 +1,56 @@
+"""Texts: word error rates on CrowdSpeech dev, and on simulated transcriptions.
+
+WISECROWD_ANSWER_TYPES=... python benchmarks/texts.py
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import wisecrowd as wc
+
+METHODS = {
+    "medoid": wc.TextMedoid(weighted=False),
+    "weighted medoid": wc.TextMedoid(),
+    "rover, equal weights": wc.Rover(weighted=False),
+    "rover": wc.Rover(),
+}
+SEEDS = 5
+
+
+def main() -> None:
+    folder = Path(os.environ["WISECROWD_ANSWER_TYPES"]) / "crowdspeech_dev"
+    truth = pd.read_parquet(folder / "truth.parquet").set_index("task")
+    crowd = wc.TextCrowd.from_frame(pd.read_parquet(folder / "answers.parquet"))
+    print(crowd)
+    is_clean = truth["split"].loc[crowd.tasks].to_numpy() == "dev-clean"
+    reference = truth["text"].loc[crowd.tasks].to_numpy()[crowd.task]
+    single = wc.compute_error_rates(crowd.text, reference)
+    print(
+        f"  {'one worker':24s} WER {single[is_clean[crowd.task]].mean():.4f} {single[~is_clean[crowd.task]].mean():.4f}"
+    )
+    for name, method in METHODS.items():
+        start = time.process_time()
+        fitted = method.clone_unfitted().fit(crowd)
+        seconds = time.process_time() - start
+        rates = wc.compute_error_rates(fitted.texts_, truth["text"])
+        print(f"  {name:24s} WER {rates[is_clean].mean():.4f} {rates[~is_clean].mean():.4f}  {seconds:.1f} processor s")
+    rows = []
+    for seed in range(SEEDS):
+        made = wc.simulate_texts(n_tasks=300, votes_per_task=4, accuracy=0.6, worker_spread=2.0, random_state=seed)
+        for name, method in METHODS.items():
+            fitted = method.clone_unfitted().fit(made.crowd)
+            error = np.abs(fitted.workers_["accuracy"] - made.workers["accuracy"]).mean()
+            rows.append((name, wc.compute_error_rates(fitted.texts_, made.truth).mean(), error))
+    table = pd.DataFrame(rows, columns=["method", "WER", "|accuracy|"]).groupby("method", sort=False)
+    print(f"\nSimulated transcriptions, {SEEDS} seeds\n")
+    print(table.agg(["mean", "std"]).round(4).to_string())
+
+
+if __name__ == "__main__":
+    main()

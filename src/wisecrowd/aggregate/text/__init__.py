@@ -1,0 +1,1 @@
+"""Aggregators of texts, such as transcriptions."""
