@@ -456,3 +456,22 @@ def test_no_options_for_votes_without_problems_or_columns(tmp_path: Path) -> Non
     for content in ("task,worker,label\nt1,ann,cat\nt1,bob,dog\n", "a,b,c\nt1,ann,cat\n"):
         path.write_text(content)
         assert find_options(path, wc.check_votes(path)) == {}
+
+
+def test_a_wide_table_is_checked_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    rows = "".join(f"t{number},{'ab'[number % 2]},{'aB'[number % 2]},\n" for number in range(30))
+    path.write_text(f"task,ann,bob,cy\n{rows}")
+    report = wc.check_votes(path)
+    assert [finding.name for finding in report.errors] == ["missing-column"]
+    assert "labels-differ-by-case-or-space" in {finding.name for finding in report.findings}
+    assert "left out 1 worker column without votes" in str(report)
+    options = find_options(path, report)
+    assert options == {"format": "wide", "normalise": True}
+    assert wc.read(path, **options).n_classes == 2
+
+
+def test_a_table_of_features_is_not_taken_for_votes(tmp_path: Path) -> None:
+    path = tmp_path / "X.csv"
+    path.write_text("task,width,height\n" + "".join(f"t{number},{number}.5,{number + 0.25}\n" for number in range(30)))
+    assert find_options(path, wc.check_votes(path)) == {}

@@ -27,7 +27,7 @@ from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import EMPTY_COLUMN_ADVICE, find_missing
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.io.answer_tables import (
     MARK_CROWDS,
     NOUNS,
@@ -52,6 +52,10 @@ from wisecrowd.io.vote_table import ReadOptions, VoteTable
 from wisecrowd.utils.text import count_noun
 
 __all__ = ["Finding", "ValidationReport", "check_votes"]
+
+
+#: Different labels of a table that is taken for one with a column per worker: as a number, and as a share of its cells.
+MAX_WIDE_LABELS, MAX_WIDE_SHARE = 5, 0.1
 
 
 def check_votes(
@@ -139,6 +143,11 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
             return replace(rest, findings=(*findings, finding, *rest.findings))
         findings.append(finding)
     except MissingColumn as error:
+        if format is None and _looks_wide(source, error, options):  # check the rest as if the format had been named
+            findings.append(replace(_make_error_finding(error), options={"format": "wide"}))
+            path = source.path if isinstance(source, VoteSource) else source
+            rest = _check_table(path, "wide", options)
+            return replace(rest, source=name, findings=(*findings, *rest.findings))
         findings.append(replace(_make_error_finding(error), options=error.candidates))
         if error.candidates and set(error.roles) <= error.candidates.keys():  # check the rest as if they had been named
             columns: dict[str, Any] = error.candidates
@@ -190,7 +199,8 @@ def find_options(
         if further.items() <= resolved.items():
             return resolved
         resolved |= further
-        report = check_votes(source, format=format, **(options | resolved))
+        path = source.path if "format" in resolved and isinstance(source, VoteSource) else source
+        report = check_votes(path, **({"format": format} | options | resolved))
 
 
 def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[Finding]:
@@ -295,6 +305,23 @@ def _check_answer_table(
             )
     findings += _check_answers(answers, repeats_allowed=repeats_allowed)
     return repr(answers)
+
+
+def _looks_wide(source: Any, error: MissingColumn, options: ReadOptions) -> bool:
+    """Return whether a table without worker and label columns holds few different values in many cells, as labels do."""
+    if (
+        set(error.roles) != {"worker", "label"}
+        or error.candidates
+        or not isinstance(source, str | os.PathLike | VoteSource)
+    ):
+        return False
+    try:
+        with convert_errors():
+            path = source.path if isinstance(source, VoteSource) else source
+            labels = VoteSource.detect(path, "wide").read_table(options).table["label"]
+    except WisecrowdError:
+        return False
+    return len(labels.unique()) <= max(MAX_WIDE_LABELS, MAX_WIDE_SHARE * len(labels))
 
 
 class _EmptyColumn(Exception):
