@@ -131,6 +131,8 @@ FIGURES = {
     "ms per pass": Figure("ms per pass", digits=1, more_is_better=False),
     "MB": Figure("MB", digits=1, more_is_better=False),
     "seconds": Figure("seconds", digits=0, more_is_better=False),
+    "coverage": Figure("coverage"),
+    "width": Figure("width", more_is_better=False),
 }
 
 
