@@ -120,6 +120,7 @@ _HOME = {
     "draw_audit_sample": "evaluate.audit",
     "estimate_confidence": "evaluate.confidence",
     "evaluate_audit": "evaluate.audit",
+    "diagnose_benchmark": "diagnose.benchmark_items",
     "diagnose_comparisons": "diagnose.comparison_diagnosis",
     "diagnose_crowd": "diagnose.diagnosis",
     "diagnose_label_sets": "diagnose.label_set_diagnosis",
@@ -245,6 +246,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.texts import TextCrowd as TextCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.agreement_matrix import worker_agreement as worker_agreement
+    from wisecrowd.diagnose.benchmark_items import diagnose_benchmark as diagnose_benchmark
     from wisecrowd.diagnose.comparison_diagnosis import diagnose_comparisons as diagnose_comparisons
     from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
     from wisecrowd.diagnose.groups import group_workers as group_workers

@@ -167,3 +167,41 @@ def test_several_files_are_combined(folder: Path, tmp_path: Path) -> None:
     mixed = run(paths[0], folder / "one.csv", "--labels", folder / "three-labels.csv")
     assert mixed.exit_code == 1
     assert "add the column system to all" in " ".join(mixed.output.split())
+
+
+def write_answers(folder: Path, n_items: int = 60, n_models: int = 25) -> None:
+    rng = np.random.default_rng(0)
+    ability, difficulty = rng.normal(1, 1, n_models), rng.normal(0, 1, n_items)
+    right = rng.random((n_items, n_models)) < 1 / (1 + np.exp(difficulty[:, None] - ability))
+    right[0] = ability < np.median(ability)  # only weak models agree with the key
+    item, model = np.divmod(np.arange(right.size), n_models)
+    rows = pd.DataFrame({"task": item, "model": model, "score": right.ravel().astype(int)})
+    rows.to_csv(folder / "scores.csv", index=False)
+    answer = np.where(right.ravel(), "a", np.where(item == 0, "b", rng.choice(["b", "c", "d"], right.size)))
+    pd.DataFrame({"task": item, "worker": model, "label": answer}).to_csv(folder / "answers.csv", index=False)
+    pd.DataFrame({"task": range(n_items), "label": "a"}).to_csv(folder / "key.csv", index=False)
+
+
+def test_benchmarks_are_tests_of_items(tmp_path: Path) -> None:
+    write_answers(tmp_path)
+    result = run(tmp_path / "answers.csv", "--labels", tmp_path / "key.csv", "--benchmark", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "able models answer b" in result.stdout
+    items = pd.read_csv(tmp_path / "out" / "items.csv", index_col="item")
+    assert items.loc[0, "flag"] == "mis-keyed"
+    models = pd.read_csv(tmp_path / "out" / "models.csv")
+    assert models["ability"].is_monotonic_decreasing
+    assert run_json(tmp_path / "scores.csv", "--benchmark")["flagged"]["mis-keyed"] >= 1
+
+
+def test_benchmarks_need_one_score_for_an_item(tmp_path: Path) -> None:
+    write_answers(tmp_path)
+    scores = pd.read_csv(tmp_path / "scores.csv")
+    pd.concat([scores.assign(judge=name) for name in ("acc", "f1")]).to_csv(tmp_path / "two.csv", index=False)
+    assert "--metric" in run(tmp_path / "two.csv", "--benchmark").output
+    assert run(tmp_path / "two.csv", "--benchmark", "--metric", "acc").exit_code == 0
+    assert run(tmp_path / "two.csv", "--benchmark", "--metric", "bleu").exit_code == 2
+    assert run(tmp_path / "scores.csv", "--benchmark", "--plan", "--size", 3).exit_code == 2
+    assert run(tmp_path / "key.csv", "--benchmark").exit_code == 1
+    pd.concat([scores, scores]).to_csv(tmp_path / "twice.csv", index=False)
+    assert "more than once" in " ".join(run(tmp_path / "twice.csv", "--benchmark").output.split())

@@ -14,6 +14,7 @@ from wisecrowd.cli._options import Quiet, flag
 if TYPE_CHECKING:
     import pandas as pd
 
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.evaluate.judged_systems import JudgedEstimate, SystemRanking
     from wisecrowd.evaluate.label_plan import LabelPlan
@@ -109,6 +110,13 @@ def evaluate(
             metavar="X", show_default=False, rich_help_panel=TARGET, help="The interval must lie at or below X."
         ),
     ] = None,
+    benchmark: Annotated[
+        bool,
+        flag(
+            "--benchmark",
+            help="Fit item response theory to models x items instead: abilities, difficulties, defects. --labels is the key.",
+        ),
+    ] = False,
     plan: Annotated[
         bool, flag("--plan", help="Say how many more labels are needed for --within, and choose the items.")
     ] = False,
@@ -154,6 +162,11 @@ def evaluate(
 
       wisecrowd evaluate scores.csv --labels labels.csv --plan --within .03 -o out
 
+    A benchmark as a test: which models are able, and which items are mis-keyed,
+    redundant or without information?
+
+      wisecrowd evaluate gpt.eval claude.eval --benchmark --metric match
+
     Label out/next.csv, append it to the labels, and add --items out/items.csv.
     Exit codes: 0 within the target, 1 bad input, 2 bad usage, 3 target missed.
     """  # fmt: skip
@@ -170,6 +183,13 @@ def evaluate(
         raise UsageError(f"name one system for its rate or two for their difference; got {len(system)}. None ranks all")
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     inputs = [path for path in (*scores, labels, items) if path is not None]
+    if benchmark:
+        if plan or system is not None or items is not None or (within, at_least, at_most) != (None, None, None):
+            raise UsageError("--benchmark goes with --labels, --metric, --format and --level only")
+        _run_benchmark(
+            scores, labels, metric, format, level, output, Guard(on=spreadsheet), quiet=quiet, as_json=as_json
+        )
+        return
     if output is not None:
         check_folder(output, [ESTIMATES, NEXT, ITEMS, RECORD], inputs)
     options: dict[str, Any] = {"population": population, "raters": raters, "level": level, "random_state": seed}
@@ -218,6 +238,48 @@ def evaluate(
         _show_ranking(result)
     if missed:
         raise typer.Exit(TARGET_MISSED)
+
+
+def _run_benchmark(
+    scores: list[Path],
+    labels: Path | None,
+    metric: str | None,
+    format: str | None,
+    level: float,
+    output: Path | None,
+    guard: Guard,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Diagnose models and items of a benchmark, and write and print the results."""
+    from wisecrowd.base.run_record import describe_versions
+    from wisecrowd.cli import _benchmark_items as items_file
+    from wisecrowd.cli._outputs import RECORD, check_folder, rounded
+
+    inputs = [path for path in (*scores, labels) if path is not None]
+    if output is not None:
+        check_folder(output, [items_file.MODELS, items_file.BENCHMARK_ITEMS, RECORD], inputs)
+    diagnosis = items_file.diagnose_logs(scores, labels, metric, format, level)
+    tables = {items_file.MODELS: rounded(diagnosis.models), items_file.BENCHMARK_ITEMS: rounded(diagnosis.items)}
+    run: dict[str, Any] = {
+        "command": {
+            "scores": [str(path) for path in scores], "labels": fitting.path_text(labels), "metric": metric, "level": level,
+        },
+        "summary": {
+            "models": len(diagnosis.models),
+            "items": len(diagnosis.items),
+            "items_for_most_information": diagnosis.n_for_most,
+            "flagged": {str(name): int(n) for name, n in diagnosis.items["flag"].value_counts().items() if name != ""},
+            "notes": list(diagnosis.notes),
+        },
+        **describe_versions(),
+    }  # fmt: skip
+    written = fitting.write_run(output, tables if output is not None else {}, run, guard, inputs=inputs)
+    facts = [("Read", ", ".join(map(str, scores))), *items_file.describe_benchmark(diagnosis), ("Wrote", written)]
+    fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
+    if not (as_json or quiet):
+        items_file.show_benchmark(diagnosis)
 
 
 def _read_comparisons(scores: Path, labels: Path | None) -> tuple[Comparisons, Comparisons] | None:

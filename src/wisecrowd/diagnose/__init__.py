@@ -1,6 +1,7 @@
 """Diagnosis of workers and tasks, and agreement of a crowd."""
 
 from wisecrowd.diagnose.agreement_matrix import WorkerAgreement, worker_agreement
+from wisecrowd.diagnose.benchmark_items import BenchmarkDiagnosis, diagnose_benchmark
 from wisecrowd.diagnose.comparison_diagnosis import ComparisonDiagnosis, diagnose_comparisons
 from wisecrowd.diagnose.diagnosis import Diagnosis, diagnose_crowd
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
@@ -13,6 +14,7 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 
 __all__ = [
     "TASK_KINDS",
+    "BenchmarkDiagnosis",
     "ComparisonDiagnosis",
     "Diagnosis",
     "LabelSetDiagnosis",
@@ -22,6 +24,7 @@ __all__ = [
     "WorkerAgreement",
     "WorkerDiagnosis",
     "WorkerGroups",
+    "diagnose_benchmark",
     "diagnose_comparisons",
     "diagnose_crowd",
     "diagnose_label_sets",
