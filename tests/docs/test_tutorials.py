@@ -13,7 +13,9 @@ PAGES = sorted(path.name for path in TUTORIALS.glob("*.md"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_outputs_match(page: str, follow: Any) -> None:
+def test_outputs_match(page: str, follow: Any, request: pytest.FixtureRequest) -> None:
+    if "WISECROWD_ANSWER_TYPES" in (TUTORIALS / page).read_text(encoding="utf-8"):
+        request.getfixturevalue("answer_types_folder")  # skips the page where its data are missing
     steps = follow(f"tutorials/{page}")
     assert sum(step.kind == "command" for step in steps) >= 5
     assert not any(">>>" in step.code for step in steps), "doctests are run without the commands before them"

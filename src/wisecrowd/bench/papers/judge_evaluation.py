@@ -294,8 +294,8 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Describe the range of coverage, and what judges and designs are worth.
 
     >>> figures = {"width": 0.16, "coverage": 0.95}
-    >>> findings([{"entry": BOTH, "data": "a", "figures": figures}])[0]
-    'Coverage of people and judges: 95.0 to 95.0 % over 1 rows; the standard error is 0.7 points with 1,000 draws and 1.1 with 400.'
+    >>> findings([{"entry": BOTH, "data": "a", "figures": figures}])[0].split(";")[0]
+    'Coverage of people and judges: 95.0 to 95.0 % over 1 rows'
     """
     stored = {(row["entry"], row["data"]): row["figures"] for row in rows if row.get("figures")}
     titles = [data for entry, data in stored if entry == BOTH]
@@ -303,8 +303,8 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         return ()
     coverage = [100 * stored[BOTH, title][COVERAGE] for title in titles if "ranks" not in title]
     paragraphs = [
-        f"Coverage of people and judges: {min(coverage):.1f} to {max(coverage):.1f} % over {len(coverage)} rows; the standard error is "
-        "0.7 points with 1,000 draws and 1.1 with 400."
+        f"Coverage of people and judges: {min(coverage):.1f} to {max(coverage):.1f} % over {len(coverage)} rows; the "
+        "standard error is 0.7 points with 1,000 draws and 1.1 with 400."
     ]
     for name in (CIVIL, SHARP):
         active, random = (
