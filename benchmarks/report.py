@@ -31,7 +31,7 @@ TEN = "task,worker,label\n" + "".join(
     f"t{number // 3},{('ann', 'bob', 'cy')[number % 3]},{'cat' if number % 4 else 'dog'}\n" for number in range(10)
 )
 #: Seconds that a report may take.
-MAX_SECONDS = {"ten votes": 3.0, "labelme": 10.0, "pico_tokens": 90.0}
+MAX_SECONDS = {"ten votes": 3.0, "simulated": 6.0, "labelme": 10.0, "pico_tokens": 40.0}
 
 
 def measure_commands(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int) -> None:

@@ -28,9 +28,9 @@ def test_methods_equal_the_comparison(page: Any, simulated: Any, truth: pd.Serie
 
 @pytest.mark.slow
 def test_methods_are_compared_on_a_sample(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.report import methods as _methods
+    from wisecrowd.evaluate import method_check
 
-    monkeypatch.setattr(_methods, "MAX_CHECKED_VOTES", 600)
+    monkeypatch.setattr(method_check, "MAX_CHECKED_VOTES", 600)
     monkeypatch.setattr("wisecrowd.evaluate.model_selection.CANDIDATES", ("dawid-skene", "majority-vote"))
     monkeypatch.setattr("wisecrowd.evaluate.model_selection.LEARNERS", ("crowd-lab",))
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=simulated.crowd.tasks)

@@ -51,6 +51,25 @@ class TestLines:
             "building: 60 % after 5 min, about 3 min left (workers)",
         ]
 
+    def test_parts_stand_behind_the_whole(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The iterations of a part may converge at any step, so only the whole has an estimate."""
+        now = [0.0]
+        monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+        lines: list[str] = []
+        with progress.write_lines(lines.append, after=10, every=30):
+            progress.report("building", 0, 100, "labels")
+            now[0] = 20
+            progress.report("DawidSkene", 3, 500)
+            now[0] = 60
+            progress.report("building", 40, 100, "workers")
+            now[0] = 100
+            progress.report("DawidSkene", 7, 500)
+        assert lines == [
+            "building: 0 % after 20 s (labels: DawidSkene 3/500)",
+            "building: 40 % after 60 s, about 90 s left (workers)",
+            "building: 40 % after 100 s, about 2 min left (workers: DawidSkene 7/500)",
+        ]
+
     def test_quick_computations_write_nothing(self) -> None:
         lines: list[str] = []
         with progress.write_lines(lines.append):

@@ -52,8 +52,9 @@ KNOWN = (
     MODEL,
 )
 
-#: Largest number of votes for which commands other than diagnose and report rate workers; it takes longer than a fit.
-MAX_ASSESSED_VOTES = 200_000
+#: Largest number of votes, and of votes times classes, for which commands other than diagnose, plan and report rate workers; it
+#: takes longer than a fit.
+MAX_ASSESSED_VOTES, MAX_ASSESSED_CELLS = 200_000, 5_000_000
 
 Parameter = Annotated[
     list[str] | None,
@@ -229,6 +230,23 @@ def assess_fit(fitted: Method, crowd: Crowd, gold: pd.Series | None, X: Any = No
     return None if crowd.is_numeric else CrowdAssessment(crowd, fitted, gold, X=X)
 
 
+def rates_workers(assessment: CrowdAssessment) -> bool:
+    """Return whether a crowd is small enough to rate its workers beside a fit.
+
+    Parameters
+    ----------
+    assessment : CrowdAssessment
+        Assessment of the crowd.
+
+    Returns
+    -------
+    bool
+    """
+    crowd = assessment.crowd
+    is_small = crowd.n_votes <= MAX_ASSESSED_VOTES and crowd.n_votes * crowd.n_classes <= MAX_ASSESSED_CELLS
+    return is_small and assessment.can_rate_workers
+
+
 def summarise_assessment(assessment: CrowdAssessment | None) -> dict[str, Any]:
     """Return the figures that all commands share, for JSON.
 
@@ -244,11 +262,11 @@ def summarise_assessment(assessment: CrowdAssessment | None) -> dict[str, Any]:
     """
     if assessment is None:
         return {}
-    if assessment.crowd.n_votes > MAX_ASSESSED_VOTES:
-        reason = f"not checked for more than {MAX_ASSESSED_VOTES:,} votes; see wisecrowd diagnose"
-        return {"figures": assessment.to_dict(with_workers=False), "flagged": reason}
     if not assessment.can_rate_workers:
         reason = f"not checked for {assessment.crowd.n_classes:,} classes with few votes each; merge rare classes"
+        return {"figures": assessment.to_dict(with_workers=False), "flagged": reason}
+    if not rates_workers(assessment):
+        reason = "not checked for so many votes or classes; see wisecrowd diagnose"
         return {"figures": assessment.to_dict(with_workers=False), "flagged": reason}
     return {"figures": assessment.to_dict(), "flagged": assessment.describe_flags()}
 
@@ -510,7 +528,7 @@ def with_flags(workers: pd.DataFrame, assessment: CrowdAssessment | None) -> pd.
     """
     from wisecrowd.diagnose.assessment import sort_flagged_first
 
-    if assessment is None or assessment.crowd.n_votes > MAX_ASSESSED_VOTES or not assessment.can_rate_workers:
+    if assessment is None or not rates_workers(assessment):
         return workers
     rated = assessment.worker_table.reindex(workers.index)
     return sort_flagged_first(workers.assign(flags=rated["flags"].fillna(""), why=rated["why"].fillna("")))

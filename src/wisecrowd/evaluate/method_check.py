@@ -17,8 +17,8 @@ from wisecrowd.evaluate.ranking import rank_log_probs
 BASELINE = "majority-vote"
 #: Number of folds of the held-out votes.
 FOLDS = 5
-#: Largest number of votes in a check. More votes take longer and do not change the answer.
-MAX_CHECKED_VOTES = 10_000
+#: Largest number of votes in a check, and of votes times classes. More votes take longer and do not change the answer.
+MAX_CHECKED_VOTES, MAX_CHECKED_CELLS = 10_000, 2_000_000
 #: Largest number of classes in a check, whose cost grows with their square.
 MAX_CHECKED_CLASSES = 500
 #: Distance behind the baseline, in nats per vote, from which the default method is rejected. On 24 public crowds it is behind by
@@ -87,7 +87,7 @@ def check_default_method(crowd: Crowd, *, random_state: int = 0) -> MethodCheck 
     """
     if crowd.n_classes > MAX_CHECKED_CLASSES:
         return None
-    sample = crowd[sample_tasks(crowd, MAX_CHECKED_VOTES, random_state)] if crowd.n_votes > MAX_CHECKED_VOTES else crowd
+    sample = sample_votes(crowd, random_state)
     if sample.n_votes < 2 * FOLDS or sample.n_classes < 2 or sample.votes_per_task.max(initial=0) < 2:
         return None
     sample = order_workers_by_votes(sample)
@@ -141,6 +141,31 @@ def choose_exponent(log_probs: NDArray[np.float64]) -> tuple[NDArray[np.float64]
     """
     column = int(log_probs.mean(axis=0).argmax())
     return log_probs[:, column], float(EXPONENTS[column])
+
+
+def sample_votes(crowd: Crowd, random_state: int = 0) -> Crowd:
+    """Return the votes on random tasks that are enough to compare methods.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    Crowd
+        All votes of a small crowd.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate_crowd
+    >>> sample_votes(simulate_crowd(n_tasks=3000, votes_per_task=5).crowd).n_votes
+    10000
+    """
+    max_votes = min(MAX_CHECKED_VOTES, MAX_CHECKED_CELLS // max(crowd.n_classes, 1))
+    return crowd if crowd.n_votes <= max_votes else crowd[sample_tasks(crowd, max_votes, random_state)]
 
 
 def sample_tasks(crowd: Crowd, max_votes: int, random_state: int = 0) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ from wisecrowd.data.types import FeaturesLike
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.preparation import get_worker_groups
 from wisecrowd.errors import InputError
-from wisecrowd.evaluate.method_check import MAX_CHECKED_VOTES, sample_tasks
+from wisecrowd.evaluate.method_check import sample_votes
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
 from wisecrowd.report.gold import GoldLabels
 from wisecrowd.report.heat_maps import build_heat_map
@@ -66,11 +66,11 @@ def run_comparison(
 
 
 def _sample_tasks(crowd: Crowd, X: FeaturesLike | None) -> tuple[Crowd, FeaturesLike | None, str]:
-    """Return a crowd of at most `MAX_CHECKED_VOTES`, its features, and a sentence about the selection."""
-    if crowd.n_votes <= MAX_CHECKED_VOTES:
+    """Return the votes that are compared, their features, and a sentence about the selection."""
+    sample = sample_votes(crowd)
+    if sample is crowd:
         return crowd, X, f"All {crowd.n_votes:,} votes took part."
-    positions = sample_tasks(crowd, MAX_CHECKED_VOTES)
-    sample = crowd[positions]
+    positions = crowd.tasks.get_indexer(sample.tasks)
     features: Any = None
     if X is not None:
         rows = order_by_task(X, crowd)

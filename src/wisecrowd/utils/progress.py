@@ -15,6 +15,11 @@ from typing import TypeAlias
 #: Receiver of reports, called with title, number of finished steps, largest number of steps and one line of detail.
 Listener: TypeAlias = Callable[[str, int, int, str], None]
 
+#: Total of computations that report their progress in percent. They have parts with progress of their own.
+PERCENT = 100
+#: Share of the steps from which the time left is estimated. Iterations that may converge at any step hardly ever get that far.
+MIN_ESTIMATED_SHARE = 0.1
+
 _listener: ContextVar[Listener | None] = ContextVar("wisecrowd_progress", default=None)
 
 
@@ -134,15 +139,21 @@ def show(after: float = 2.0) -> Iterator[None]:
     ...     report("quick", 1, 1)
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class TimeLeft(TimeRemainingColumn):
+        """Estimated time left, once there is something to estimate it from."""
+
+        def render(self, task: Task) -> Text:
+            return super().render(task) if task.percentage >= 100 * MIN_ESTIMATED_SHARE else Text("")
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeLeft(),
     )
     bar = Progress(*columns, TextColumn("{task.fields[detail]}"), console=Console(stderr=True), transient=True)
     bar_ids: dict[str, int] = {}
@@ -182,24 +193,29 @@ def write_lines(write: Callable[[str], None], after: float = 10.0, every: float 
     --------
     >>> with write_lines(print, after=0):
     ...     report("reading", 1, 4, "votes.csv")
-    reading: 25 % after 0 s, about 0 s left (votes.csv)
+    reading: 25 % after 0 s (votes.csv)
     """
     start = time.monotonic()
     first_report: dict[str, tuple[float, int]] = {}
+    outer: tuple[str, int, int, str] | None = None
     last_line = start + after - every
 
     def describe(title: str, step: int, total: int, detail: str) -> None:
-        nonlocal last_line
+        nonlocal last_line, outer
         now = time.monotonic()
-        begin, first_step = first_report.setdefault(title, (now, step))
+        first_report.setdefault(title, (now, step))
+        if total == PERCENT:
+            outer = (title, step, total, detail)
         if now - last_line < every or not is_main_process():
             return
         last_line = now
-        share = step / total if total else 0.0
-        line = f"{title}: {100 * share:.0f} % after {_format_seconds(now - start)}"
-        if step > first_step or share > 0:
-            left = (now - begin) * (total - step) / max(step - first_step, 1)
-            line += f", about {_format_seconds(left)} left"
+        if outer is not None and outer[0] != title and outer[1] < PERCENT:
+            detail = f"{outer[3]}: {title} {step}/{total}"
+            title, step, total, _ = outer
+        begin, first_step = first_report[title]
+        line = f"{title}: {100 * step / max(total, 1):.0f} % after {_format_seconds(now - start)}"
+        if step >= MIN_ESTIMATED_SHARE * total and step > first_step:
+            line += f", about {_format_seconds((now - begin) * (total - step) / (step - first_step))} left"
         write(f"{line} ({detail})" if detail else line)
 
     with listen(describe):
