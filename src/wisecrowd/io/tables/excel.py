@@ -113,13 +113,15 @@ def format_cell(value: Any) -> str | None:
     return str(value)
 
 
-def read_sheet(path: Path) -> Sheet:
+def read_sheet(path: Path, *, header_only: bool = False) -> Sheet:
     """Read the first sheet with rows.
 
     Parameters
     ----------
     path : Path
         Workbook.
+    header_only : bool, default=False
+        Read the names of the columns, and no cells below them.
 
     Returns
     -------
@@ -150,7 +152,7 @@ def read_sheet(path: Path) -> Sheet:
     packed_bytes = path.stat().st_size
     try:
         book = openpyxl.load_workbook(_unpack(path), read_only=True, data_only=True)
-        sheet = _find_sheet(book, packed_bytes)
+        sheet = _find_sheet(book, packed_bytes, header_only)
     except WisecrowdError:
         raise
     except Exception as error:  # openpyxl raises exceptions of all kinds for damaged workbooks
@@ -178,17 +180,19 @@ def _unpack(path: Path) -> io.BytesIO:
     return unpacked
 
 
-def _find_sheet(book: Any, packed_bytes: int) -> Sheet | None:
+def _find_sheet(book: Any, packed_bytes: int, header_only: bool) -> Sheet | None:
     """Return the first sheet with rows."""
     names = [sheet.title for sheet in book.worksheets]
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # a damaged or hostile file declares other sizes than it has
-        if (content := _read_cells(sheet, packed_bytes)) is not None:
+        if (content := _read_cells(sheet, packed_bytes, header_only)) is not None:
             return Sheet(sheet.title, *content, [name for name in names if name != sheet.title])
     return None
 
 
-def _read_cells(sheet: Any, packed_bytes: int) -> tuple[list[str], list[list[Any]], list[int]] | None:
+def _read_cells(
+    sheet: Any, packed_bytes: int, header_only: bool
+) -> tuple[list[str], list[list[Any]], list[int]] | None:
     """Return column names, cells by column and row numbers, or None if a sheet has no rows."""
     rows = _iter_filled_rows(sheet)
     _, first = next(rows, (0, ()))
@@ -204,7 +208,7 @@ def _read_cells(sheet: Any, packed_bytes: int) -> tuple[list[str], list[list[Any
     limit = get_unpacked_limit(packed_bytes)
     cells: list[list[Any]] = [[] for _ in columns]
     row_numbers: list[int] = []
-    for number, row in rows:
+    for number, row in () if header_only else rows:
         n_bytes = (len(row_numbers) + 1) * len(columns) * _BYTES_PER_CELL
         if n_bytes > limit:
             check_unpacked_size(n_bytes, packed_bytes, "its sheet")
@@ -274,7 +278,7 @@ EXCEL = FormatReader(
     read_votes=_read_votes,
     detect=_detect,
     read_truth=_read_truth,
-    read_names=lambda path: read_sheet(path).columns,
+    read_names=lambda path: read_sheet(path, header_only=True).columns,
     read_columns=lambda path, names: read_sheet(path).to_table(names),
 )
 
