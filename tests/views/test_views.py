@@ -190,3 +190,48 @@ def test_the_service_and_its_page_show_them(
     described = {row["worker"]: row["accuracy"] for row in state.describe_workers()}
     rated = {str(worker): accuracy for worker, accuracy in workers["accuracy"].items()}
     assert described == pytest.approx(rated, abs=1e-3)
+
+
+def test_gold_means_the_same_in_all_views(tmp_path: Path) -> None:
+    """Known truth is used in the fit, calibrates the confidence, and never counts as evidence about itself."""
+    made = wc.simulate_crowd(120, workers=["noisy(0.7)"] * 10, n_classes=3, votes_per_task=4, random_state=5)
+    votes, gold = tmp_path / "votes.csv", tmp_path / "gold.csv"
+    made.crowd.to_frame()[["task", "worker", "label"]].to_csv(votes, index=False)
+    made.truth[:40].rename_axis("task").rename("label").to_csv(gold)
+    expected = assess_crowd(wc.read(votes), gold=wc.read_truth(gold))
+    record = json.loads(run("aggregate", votes, "--gold", gold, "--json"))["summary"]["figures"]
+    assert record == expected.to_dict()
+    assert record["expected_accuracy"]["gold_tasks"] == 40
+    page = tmp_path / "page.html"
+    run("report", votes, "--gold", gold, "-o", page, "--no-compare", "-q")
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    accuracy = expected.accuracy
+    assert (
+        f"<strong>{format_percent(accuracy.accuracy)}</strong> <span>of the labels; {describe_interval(expected)}"
+        in text
+    )
+    n_right, n_gold = int(expected.labels.outcomes["right"].sum()), len(expected.labels.outcomes)
+    assert n_gold == 40
+    assert f"{n_right} labels, inferred without their own truth, are right" in text
+    store = Store(f"sqlite:///{tmp_path / 'votes.db'}")
+    records = [VoteRecord("mood", *row) for row in pd.read_csv(votes, dtype=str).itertuples(index=False)]
+    records += [VoteRecord("mood", str(task), None, str(label)) for task, label in made.truth[:40].items()]
+    store.apply([Upsert(f"id:{number}", (record,)) for number, record in enumerate(records)])
+    calibration = calibrate_question(store.url, 0, wc.ModelAverage())
+    state = QuestionState.create(store.vocabularies["mood"], wc.ModelAverage(), 0.9)
+    state.update_sizes()
+    state.update_votes(
+        {},
+        {
+            store.vocabularies["mood"].tasks.codes[str(task)]: store.vocabularies["mood"].classes.codes[str(label)]
+            for task, label in made.truth[:40].items()
+        },
+        40,
+    )
+    state.finish_calibration(calibration)
+    state.start_fit()
+    state.finish_fit(refit_question(store.url, 0, wc.ModelAverage(), state.calibration))
+    summary = state.describe()
+    store.close()
+    assert summary["flagged_workers"] == record["flagged_workers"]
+    assert summary["expected_accuracy"] == pytest.approx(record["expected_accuracy"], abs=1e-3)

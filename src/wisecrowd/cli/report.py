@@ -33,6 +33,7 @@ def report(
     method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
     members: members_file.MembersFile = None,
+    gold: fitting.Gold = None,
     score: Annotated[
         Path | None,
         typer.Option(
@@ -76,6 +77,7 @@ def report(
 
       wisecrowd report votes.csv -o report.html
       wisecrowd report votes.csv --texts tasks.csv --score gold.csv
+      wisecrowd report votes.csv --gold gold.csv
       wisecrowd report votes.csv --images photos/
       wisecrowd report votes.csv --features X.npz --title "Street scenes"
 
@@ -100,13 +102,16 @@ def report(
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.data.texts import TextCrowd
+    from wisecrowd.errors import UsageError
     from wisecrowd.report import build
     from wisecrowd.report.images import read_images
     from wisecrowd.report.task_media import find_links
     from wisecrowd.report.texts import read_texts
 
-    reading.check_gold_columns(score)
-    inputs = [path for path in (votes, features, members, score, texts, images) if path is not None]
+    reading.check_gold_columns(gold, score)
+    if gold is not None and score is not None:
+        raise UsageError("--gold is used in fitting and --score only to evaluate; give one of them")
+    inputs = [path for path in (votes, features, members, gold, score, texts, images) if path is not None]
     _check(output, inputs, force=force)
     keep_freed_memory()
     other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
@@ -114,6 +119,7 @@ def report(
         class_options = {
             "--features": features,
             "--members": members,
+            "--gold": gold,
             "--score": score,
             "--texts": texts,
             "--images": images,
@@ -133,7 +139,7 @@ def report(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        score_truth = None if score is None else read_truth(score, reading, crowd)
+        gold_truth, score_truth = (None if path is None else read_truth(path, reading, crowd) for path in (gold, score))
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         task_images = (
             None if images is None else read_images(resolve_path(images), task=reading.task, image=image_column)
@@ -141,6 +147,7 @@ def report(
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_similar_labels(crowd, votes)
     fitting.warn_unknown_classes(score_truth, crowd, score)
+    fitting.warn_unknown_classes(gold_truth, crowd, gold)
     member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     project = _read_project(vote_source)
     if project is not None:
@@ -149,7 +156,7 @@ def report(
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         page = build(
-            crowd, truth=score_truth, X=X, texts=task_texts, images=task_images, links=links,
+            crowd, gold=gold_truth, truth=score_truth, X=X, texts=task_texts, images=task_images, links=links,
             title=title or _default_title(votes), compare=compare,
             model=members_file.choose_model(method, crowd, member_info), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
