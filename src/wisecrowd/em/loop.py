@@ -85,6 +85,7 @@ def run_em(
     title: str = "EM",
     trace: Sequence[float] = (),
     callback: StateCallback | None = None,
+    has_settled: Callable[[], bool] | None = None,
 ) -> EMResult:
     """Repeat an EM step until the objective changes by less than a fraction ``tol``.
 
@@ -111,6 +112,8 @@ def run_em(
         Trace of an interrupted iteration that resumes from ``start``; the result is the same to the last bit.
     callback : callable, optional
         Function called with statistics and trace before every step.
+    has_settled : callable, optional
+        Further condition that must be true for the iteration to have converged.
 
     Returns
     -------
@@ -134,7 +137,7 @@ def run_em(
         gain, slack = objectives[-1] - objectives[-2], 1e-8 * (1 + abs(objective))
         if assert_monotone and monotone and gain < -slack:
             raise AssertionError(f"an EM step of {title} lowered the objective by {-gain:.3g}")
-        return abs(gain) <= tol * (abs(objective) + 1e-12)
+        return abs(gain) <= tol * (abs(objective) + 1e-12) and (has_settled is None or has_settled())
 
     current = start
     while len(objectives) < max_iter:

@@ -348,3 +348,15 @@ def test_fractions_of_votes_are_hidden_or_visible_but_not_lost() -> None:
     np.testing.assert_allclose(total, weight)
     assert hidden.weight.sum() / weight.sum() == pytest.approx(0.2, abs=0.03)
     assert np.isclose(hidden.weight, 0.4).any()
+
+
+def test_the_start_and_the_end_of_the_authors(gaussian: GroupedSimulation) -> None:
+    settings: dict[str, Any] = {"start": "authors", "stop": "matrices", "tol": 0.03, "max_iter": 50}
+    model = CMM(n_init=3, **settings).fit(gaussian.features, gaussian.crowd)
+    assert model.score(gaussian.test_features, gaussian.test_truth) > 0.85
+    assert len(model.restarts_) == 3
+    assert model.restarts_["objective"].nunique() == 3  # all starts are random
+    early = CMM(n_init=1, **settings | {"stop": "objective"}).fit(gaussian.features, gaussian.crowd)
+    assert early.n_iter_ < model.restarts_["n_iter"][0]
+    with pytest.raises(UsageError, match="start='authors' groups single votes"):
+        CMM(tied="worker", start="authors").fit(gaussian.features, gaussian.crowd)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,10 +23,11 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
+from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.classifier_choice import make_classifier
 from wisecrowd.simulate import assign_worker_per_vote, simulate_gaussian_groups
 
-TEST, TRAIN, I_JS, G_JS = "test accuracy", "train accuracy", "I-JS", "G-JS"
+TEST, TRAIN, I_JS, G_JS, ITERATIONS = "test accuracy", "train accuracy", "I-JS", "G-JS", "iterations"
 
 #: Parameters of the networks of the paper, which have one hidden layer, and ridges of logistic regression, by dataset.
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -119,10 +119,11 @@ class MenaLearner(LearnerEntry):
     network: bool = True
     epochs: int = 1
     """Number of epochs of the first fit of the network; every EM iteration adds one epoch."""
-    on_labelme: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """Settings on LabelMe that differ from ``settings``."""
-    per_worker: bool = False
-    """True if the learner has one confusion matrix per worker."""
+    authors_network: bool = False
+    """Whether the network starts from Glorot's weights and sees the features of LabelMe as they are."""
+    matrices: Literal["mixture", "workers", "vote shares", "majority"] = "mixture"
+    """Confusion matrices that are compared with the true ones: those of a mixture, of single workers, or of the votes against
+    the vote shares or the majority, the same for all workers."""
 
     is_random: ClassVar[bool] = True
 
@@ -140,30 +141,89 @@ class MenaLearner(LearnerEntry):
         -------
         Learner
         """
-        chosen = {"random_state": seed, **self.settings, **(self.on_labelme if dataset.name == "labelme" else {})}
-        chosen |= {"classifier": self._classifier(dataset, seed)} if self.network else {"l2": RIDGES[dataset.name]}
+        classifier = {"classifier": self._classifier(dataset, seed)} if self.network else {"l2": RIDGES[dataset.name]}
+        chosen = {"random_state": seed, **classifier, **self.settings}
         return self.kind(**chosen | settings).fit(require_features(dataset), dataset.crowd)
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit the learner and score it."""
         model = self.fitted(dataset, seed)
         scores = score_classifier(dataset, model.predict)
-        return scores | compute_divergences(dataset, model, self.per_worker)
+        if hasattr(model, "restarts_"):
+            scores[ITERATIONS] = float(model.restarts_["n_iter"].mean())
+        elif hasattr(model, "n_iter_"):
+            scores[ITERATIONS] = float(model.n_iter_)
+        estimated, pooled = self._estimated_matrices(dataset.crowd, model)
+        return scores | compute_divergences(dataset, estimated, pooled)
+
+    def _estimated_matrices(self, crowd: Crowd, model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the matrix of every worker and of the crowd.
+
+        As in the paper, the crowd matrix is the unweighted mean over workers if the learner has a matrix for each, and the
+        matrix of all votes stands for that of every worker if it has none.
+        """
+        if self.matrices == "mixture":
+            return model.confusion_, model.crowd_confusion_
+        if self.matrices == "workers":
+            return model.confusion_, model.confusion_.mean(axis=0)
+        share = crowd.vote_counts / crowd.vote_counts.sum(axis=1, keepdims=True)
+        if self.matrices == "majority":
+            share = np.eye(crowd.n_classes)[share.argmax(axis=1)]
+        pooled = _normalize_rows(share.T @ crowd.vote_counts)
+        return np.broadcast_to(pooled, (crowd.n_workers, *pooled.shape)), pooled
 
     def identity(self) -> Any:
         """Return the method, the settings and the digest of the code."""
         parts = [
             self.method,
             repr(dict(self.settings)),
-            repr(dict(self.on_labelme)),
             self.network,
             self.epochs,
-            self.per_worker,
+            self.authors_network,
+            self.matrices,
         ]
         return [*parts, code_digest(__name__), self.code()]
 
     def _classifier(self, dataset: Dataset, seed: int) -> Any:
-        return make_classifier("mlp", epochs=self.epochs, random_state=seed, **NETWORKS[dataset.name])
+        settings = NETWORKS[dataset.name]
+        if self.authors_network:
+            network = GlorotNetwork(**settings)
+            standardise = dataset.name != "labelme"
+            return make_classifier(network, l2=0.0, epochs=self.epochs, random_state=seed, standardise=standardise)
+        return make_classifier("mlp", epochs=self.epochs, random_state=seed, **settings)
+
+
+@dataclass(frozen=True)
+class GlorotNetwork:
+    """Builder of a network with one hidden layer and the initial weights of Keras, which the authors used.
+
+    >>> sum(weight.numel() for weight in GlorotNetwork(hidden=16, dropout=0.2)((2,), 3).parameters())
+    99
+    """
+
+    hidden: int
+    dropout: float
+
+    def __call__(self, shape: tuple[int, ...], n_classes: int) -> Any:
+        """Return the module.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the features.
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        torch.nn.Module
+        """
+        nn = import_torch().nn
+        layers = [nn.Linear(math.prod(shape), self.hidden), nn.Linear(self.hidden, n_classes)]
+        for layer in layers:
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        return nn.Sequential(nn.Flatten(), layers[0], nn.ReLU(), nn.Dropout(self.dropout), layers[1])
 
 
 @dataclass(frozen=True)
@@ -218,28 +278,27 @@ def score_classifier(dataset: Dataset, predict: Any) -> dict[str, float]:
     return figures
 
 
-def compute_divergences(dataset: Dataset, model: Learner, per_worker: bool) -> dict[str, float]:
+def compute_divergences(
+    dataset: Dataset, estimated: NDArray[np.float64], pooled: NDArray[np.float64]
+) -> dict[str, float]:
     """Return I-JS and G-JS, the divergences of estimated from true confusion matrices.
 
-    I-JS is the mean over workers, and G-JS is that of the crowd. As in the paper, the crowd matrix is the unweighted mean over
-    workers if the learner has one matrix per worker (``per_worker``). True rows without votes are uniform.
+    I-JS is the mean over workers, and G-JS is that of the crowd. True rows without votes are uniform.
 
     Parameters
     ----------
     dataset : Dataset
         Dataset.
-    model : Learner
-        Fitted learner.
-    per_worker : bool
-        Whether the learner has a matrix per worker.
+    estimated : ndarray of shape (n_workers, n_classes, n_classes)
+        Estimated matrix of every worker.
+    pooled : ndarray of shape (n_classes, n_classes)
+        Estimated matrix of the crowd.
 
     Returns
     -------
     dict
     """
     single, everybody = compute_true_confusion(dataset.crowd, dataset.truth)
-    estimated = model.confusion_
-    pooled = estimated.mean(axis=0) if per_worker else model.crowd_confusion_
     return {
         I_JS: float(metrics.confusion_divergence(single, estimated).mean()),
         G_JS: float(metrics.confusion_divergence(everybody, pooled)),

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.loop import Statistics, iterate_to_fixed_point
 from wisecrowd.kernels import MIN_PROB
+from wisecrowd.learn.cmm._cross_fitting import StepClassifier
 
 #: Maximum number of k-means iterations for a start, which need not converge.
 KMEANS_ITERATIONS = 50
@@ -176,14 +176,14 @@ class MixtureModel(Protocol):
         Statistics
         """
 
-    def step(self, statistics: Statistics, classifier: SoftClassifier) -> MixtureStep:
+    def step(self, statistics: Statistics, classifier: StepClassifier) -> MixtureStep:
         """Run an M-step, then an E-step.
 
         Parameters
         ----------
         statistics : Statistics
             Statistics of the E-step before.
-        classifier : SoftClassifier
+        classifier : StepClassifier
             Classifier to fit.
 
         Returns

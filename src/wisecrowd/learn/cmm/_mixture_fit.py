@@ -19,12 +19,12 @@ from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.loop import Statistics, run_em
 from wisecrowd.kernels import MIN_PROB
 from wisecrowd.learn.cmm._confusion_mixture import ConfusionMixture, MixtureModel, MixtureStep
+from wisecrowd.learn.cmm._cross_fitting import CrossFittedClassifier, assign_folds, choose_folds
 from wisecrowd.learn.cmm._vote_mixture import VoteMixture
 from wisecrowd.learn.cmm._worker_mixture import WorkerMixture
 
-#: Gain, in units of the tolerance, by which a later start must exceed the best: starts that reach the same optimum differ
-#: by chance.
-RESTART_MARGIN = 10
+#: Relative gain by which a later start must exceed the best: starts that reach the same optimum differ by chance.
+RESTART_GAIN = 1e-4
 
 
 class MixtureFit(NamedTuple):
@@ -32,6 +32,8 @@ class MixtureFit(NamedTuple):
 
     mixture: ConfusionMixture
     classifier: SoftClassifier
+    class_probs: NDArray[np.float64]
+    """f(x) of all tasks, (tasks, classes), by classifiers that have not seen them if they are cross-fitted."""
     posterior: NDArray[np.float64]
     """Posterior of all tasks, (tasks, classes)."""
     membership: NDArray[np.float64] | None
@@ -49,7 +51,7 @@ class MixtureFitter:
     Parameters
     ----------
     make_classifier : callable
-        Function that returns an unfitted classifier.
+        Function from the number of a start to an unfitted classifier.
     tied : {"no", "worker"}
         Whether all votes of a worker belong to one group.
     smoothing : float
@@ -60,18 +62,27 @@ class MixtureFitter:
         Maximum number of EM iterations.
     tol : float
         Relative change of the objective at which the iteration stops.
+    stop : {"objective", "matrices"}
+        Whether the matrices must have settled, too.
+    start : {"votes", "authors"}
+        Kind of start.
+    cross_fit : int or "auto"
+        Number of folds, 1 for none.
     random_state : int
         Seed of all starts but the first.
     title : str
         Name in the progress bar.
     """
 
-    make_classifier: Callable[[], SoftClassifier]
+    make_classifier: Callable[[int], SoftClassifier]
     tied: Literal["no", "worker"]
     smoothing: float
     n_init: int
     max_iter: int
     tol: float
+    stop: Literal["objective", "matrices"]
+    start: Literal["votes", "authors"]
+    cross_fit: int | Literal["auto"]
     random_state: int
     title: str
 
@@ -111,39 +122,57 @@ class MixtureFitter:
                 start_posterior = self.infer_without_groups(X, crowd, gold)
             model = WorkerMixture(X[training], crowd[training], training_gold, start_posterior[training], *settings)
         else:
-            model = VoteMixture(X[training], crowd.vote_counts[training], training_gold, *settings)
-        best: tuple[_BestIterate, list[float], bool] | None = None
-        rows: list[tuple[float, int, bool]] = []
-        for attempt in range(self.n_init):
-            tracker = _BestTracker(model, self.make_classifier())
-            exact = tracker.classifier.exact
-            # Networks are not exact and not functions of the statistics alone: no extrapolation, no monotone objective.
-            result = run_em(
-                tracker,
-                model.start(attempt),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                monotone=exact,
-                accelerate=exact and self.tied == "no",
-                title=self.title,
-            )
-            iterate = tracker.best
-            assert iterate is not None
-            objective = iterate.step.objective
-            rows.append((objective, len(result.trace), result.converged))
-            if best is None or objective - best[0].step.objective > RESTART_MARGIN * self.tol * abs(objective):
-                best = iterate, result.trace, result.converged
-        assert best is not None
-        iterate, trace, converged = best
-        restarts = pd.DataFrame(rows, columns=["objective", "n_iter", "converged"])
-        mixture, statistics = iterate.step.mixture, iterate.step.statistics
-        class_probs = iterate.classifier.predict_proba(X)
+            model = VoteMixture(X[training], crowd.vote_counts[training], training_gold, *settings, self.start)
+        runs = [self._run(model, X[training], attempt) for attempt in range(self.n_init)]
+        restarts = pd.DataFrame([run.summary for run in runs], columns=["objective", "n_iter", "converged"])
+        chosen = runs[0]
+        for run in runs[1:]:
+            objective = run.iterate.step.objective
+            if objective - chosen.iterate.step.objective > RESTART_GAIN * abs(objective):
+                chosen = run
+        step, classifier = chosen.iterate
+        mixture, statistics = step.mixture, step.statistics
+        if classifier is None:  # of each fold one; the one for new tasks is fitted to all
+            mass = statistics.class_counts.sum(axis=1)
+            targets = statistics.class_counts / np.maximum(mass, MIN_PROB)[:, None]
+            classifier = self.make_classifier(0).fit(X[training], targets, mass)
+            class_probs = classifier.predict_proba(X)
+            class_probs[training] = step.class_probs
+        else:
+            class_probs = classifier.predict_proba(X)
+        membership = None
         if self.tied == "worker":
-            posterior = class_probs
+            posterior, membership = class_probs.copy(), statistics.tally
             posterior[training] = statistics.class_counts
-            return MixtureFit(mixture, iterate.classifier, posterior, statistics.tally, trace, converged, restarts)
-        posterior = _combine_with_votes(class_probs, mixture, crowd, gold)
-        return MixtureFit(mixture, iterate.classifier, posterior, None, trace, converged, restarts)
+        else:
+            posterior = _combine_with_votes(class_probs, mixture, crowd, gold)
+        return MixtureFit(
+            mixture, classifier, class_probs, posterior, membership, chosen.trace, chosen.summary[2], restarts
+        )
+
+    def _run(self, model: MixtureModel, X: NDArray[np.float64], attempt: int) -> _Run:
+        """Run EM from one start."""
+        classifier = self.make_classifier(attempt)
+        n_folds = choose_folds(self.cross_fit, X, exact=classifier.exact)
+        tracker = _BestTracker(model, classifier, self.tol)
+        if n_folds > 1:
+            fold = assign_folds(X, n_folds, self.random_state)
+            tracker.classifier = CrossFittedClassifier(lambda: self.make_classifier(attempt), fold)
+        exact = tracker.classifier.exact
+        # Networks are not exact and not functions of the statistics alone: no extrapolation, no monotone objective.
+        result = run_em(
+            tracker,
+            model.start(attempt),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            monotone=exact,
+            accelerate=exact and self.tied == "no",
+            title=self.title,
+            has_settled=(lambda: tracker.has_settled) if self.stop == "matrices" else None,
+        )
+        assert tracker.best is not None
+        summary = (tracker.best.step.objective, len(result.trace), result.converged)
+        return _Run(tracker.best, result.trace, summary)
 
     def infer_without_groups(
         self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
@@ -168,7 +197,17 @@ class MixtureFitter:
 
 class _BestIterate(NamedTuple):
     step: MixtureStep
-    classifier: SoftClassifier
+    classifier: SoftClassifier | None
+    """None if there is one for each fold."""
+
+
+class _Run(NamedTuple):
+    """Outcome of one start."""
+
+    iterate: _BestIterate
+    trace: list[float]
+    summary: tuple[float, int, bool]
+    """Objective, number of iterations and convergence."""
 
 
 @dataclass
@@ -176,16 +215,28 @@ class _BestTracker:
     """EM step that remembers the best iterate: the last epoch of a network is seldom its best."""
 
     model: MixtureModel
-    classifier: SoftClassifier
+    classifier: SoftClassifier | CrossFittedClassifier
+    tol: float
     best: _BestIterate | None = None
+    has_settled: bool = False
+    """Whether the matrices of the last two steps are nearly equal."""
+    _confusion: NDArray[np.float64] | None = None
 
     def __call__(self, statistics: Statistics) -> tuple[Statistics, float]:
         step = self.model.step(statistics, self.classifier)
         if self.best is None or step.objective > self.best.step.objective:
-            # Exact classifiers replace their parameters; networks change them in place.
-            copy_classifier = copy.copy if self.classifier.exact else copy.deepcopy
-            self.best = _BestIterate(step, copy_classifier(self.classifier))
+            self.best = _BestIterate(step, self._copy_classifier())
+        before, self._confusion = self._confusion, step.mixture.confusion
+        if before is not None:
+            change = np.abs(self._confusion - before) / np.maximum(before, MIN_PROB)
+            self.has_settled = bool(change.mean() <= self.tol)
         return step.statistics, step.objective
+
+    def _copy_classifier(self) -> SoftClassifier | None:
+        if isinstance(self.classifier, CrossFittedClassifier):
+            return None
+        # Exact classifiers replace their parameters; networks change them in place.
+        return copy.copy(self.classifier) if self.classifier.exact else copy.deepcopy(self.classifier)
 
 
 def _combine_with_votes(

@@ -7,16 +7,20 @@ of group m and class k for a vote j on task i is β^m[k, j] f_k(x_i) α_m / p_ij
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.em.classifier_prior import PROBABILITY_FLOOR
 from wisecrowd.em.loop import Statistics
 from wisecrowd.kernels import MIN_PROB
 from wisecrowd.learn.cmm._confusion_mixture import ConfusionMixture, MixtureStep, cluster_points
+from wisecrowd.learn.cmm._cross_fitting import StepClassifier
+
+#: Number of principal components that the start of the authors clusters.
+N_COMPONENTS = 3
 
 
 @dataclass
@@ -39,6 +43,8 @@ class VoteMixture:
         Pseudo-count of every weight and every cell of the matrices.
     random_state : int, default 0
         Seed of all starts but the first.
+    kind : {"votes", "authors"}, default "votes"
+        Kind of start.
 
     Examples
     --------
@@ -53,6 +59,7 @@ class VoteMixture:
     n_groups: int
     smoothing: float = 1.0
     random_state: int = 0
+    kind: Literal["votes", "authors"] = "votes"
     gold_targets: NDArray[np.float64] = field(init=False)
     """Targets of gold tasks without votes, which count as one vote each."""
 
@@ -67,7 +74,8 @@ class VoteMixture:
 
         A vote j on task i is represented by the shares of the task's votes for classes other than j, so votes that agree
         with all others lie at zero. The first attempt starts from votes ordered by agreement. Later ones start at random,
-        and take a share λ_m ~ U(0, 1) of the class from the vote shares and the rest from the vote itself.
+        and take a share λ_m ~ U(0, 1) of the class from the vote shares and the rest from the vote itself. Starts of the
+        authors are all like these, except that they cluster all pairs of tasks and labels.
 
         Parameters
         ----------
@@ -85,10 +93,13 @@ class VoteMixture:
         rng = np.random.default_rng([self.random_state, attempt])
         agreement = share[task, label]
         level = np.minimum((self.n_groups * (1 - agreement)).astype(np.intp), self.n_groups - 1)
-        initial_group = level if attempt == 0 else rng.integers(self.n_groups, size=len(task))
-        soft_share = np.ones(self.n_groups) if attempt == 0 else rng.random(self.n_groups)
-        points = _share_of_other_classes(share, task, label)
-        group = cluster_points(points, count, initial_group, self.n_groups)
+        is_random = attempt > 0 or self.kind == "authors"
+        soft_share = rng.random(self.n_groups) if is_random else np.ones(self.n_groups)
+        if self.kind == "authors":
+            group = _cluster_all_pairs(share, self.n_groups)[task, label]
+        else:
+            initial_group = rng.integers(self.n_groups, size=len(task)) if is_random else level
+            group = cluster_points(_share_of_other_classes(share, task, label), count, initial_group, self.n_groups)
         vote_soft_share = soft_share[group]
         targets, counts = self.gold_targets.copy(), np.zeros((self.n_groups, n_classes, n_classes))
         for true in range(n_classes):
@@ -100,14 +111,14 @@ class VoteMixture:
             counts[:, true] = by_cell.reshape(-1, n_classes)
         return Statistics(targets, counts)
 
-    def step(self, statistics: Statistics, classifier: SoftClassifier) -> MixtureStep:
+    def step(self, statistics: Statistics, classifier: StepClassifier) -> MixtureStep:
         """Run an M-step (eqs. 5 to 7), then an E-step (eq. 4) by way of A.
 
         Parameters
         ----------
         statistics : Statistics
             Targets and counts.
-        classifier : SoftClassifier
+        classifier : StepClassifier
             Classifier to fit.
 
         Returns
@@ -147,6 +158,26 @@ class VoteMixture:
         if self.gold is None:
             return share[:, true]
         return np.where(self.gold >= 0, self.gold == true, share[:, true])
+
+
+def _cluster_all_pairs(share: NDArray[np.float64], n_groups: int) -> NDArray[np.intp]:
+    """Return groups of all pairs of task and label, (tasks, labels), as in the program of the authors.
+
+    A pair is represented by the cross-entropy of the vote shares and the label, class by class, of which three principal
+    components are kept. Most pairs have no votes; the groups are mainly those of how contested the tasks are.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import PCA
+
+    n_tasks, n_classes = share.shape
+    log_label = np.full((n_classes, n_classes), np.log(np.finfo(np.float32).eps))
+    np.fill_diagonal(log_label, 0.0)
+    points = (-share[:, None, :] * log_label).reshape(n_tasks * n_classes, n_classes)
+    components = PCA(min(N_COMPONENTS, *points.shape), svd_solver="full").fit_transform(points)
+    components /= np.maximum(components.std(axis=0), MIN_PROB)
+    n_clusters = min(n_groups, len(np.unique(components, axis=0)))
+    group = KMeans(n_clusters, n_init=1, random_state=0).fit_predict(components)
+    return np.asarray(group.reshape(n_tasks, n_classes), dtype=np.intp)
 
 
 def _share_of_other_classes(

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from wisecrowd import kernels
-from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier_prior import PROBABILITY_FLOOR, e_step
 from wisecrowd.em.loop import Statistics, iterate_to_fixed_point
 from wisecrowd.em.priors import estimate_crowd_confusion
 from wisecrowd.kernels import MIN_PROB
 from wisecrowd.learn.cmm._confusion_mixture import ConfusionMixture, MixtureStep, cluster_points
+from wisecrowd.learn.cmm._cross_fitting import StepClassifier
 
 #: Maximum number of iterations in which the workers of new votes find their groups.
 MEMBERSHIP_ITERATIONS = 100
@@ -104,14 +104,14 @@ class WorkerMixture:
         group = cluster_points(points, pairs.sum_by_worker(tally).sum(axis=1), level, self.n_groups)
         return Statistics(self.start_posterior, np.eye(self.n_groups)[group])
 
-    def step(self, statistics: Statistics, classifier: SoftClassifier) -> MixtureStep:
+    def step(self, statistics: Statistics, classifier: StepClassifier) -> MixtureStep:
         """Estimate the parameters from q, then update q(z), then q(g).
 
         Parameters
         ----------
         statistics : Statistics
             q(z) and q(g).
-        classifier : SoftClassifier
+        classifier : StepClassifier
             Classifier to fit.
 
         Returns

@@ -35,6 +35,8 @@ GROUP_NUMBERS = (1, 2, 3, 4, 5, 6)
 HIDDEN_SHARE = 0.2
 #: Smallest gain, in nats per hidden vote, that counts; smaller ones come from the smoothing.
 MIN_GAIN = 1e-3
+#: Distance of the seeds of two starts, so that networks of other starts and seeds differ.
+RESTART_SEED_STEP = 1_000_003
 #: Gain in the sum of the diagonal by another order of the classes at which a warning is issued.
 SWITCHED_CLASSES_GAIN = 0.1
 
@@ -69,10 +71,14 @@ class CMM(Learner):
 
     Of a crowd in shards, only the counts of votes are used, and single workers are unknown.
 
+    **Cross-fitting.** With many features and few tasks a classifier explains the noise of the votes by itself, and B comes out
+    too good. The authors stop a network after a few epochs. Logistic regression converges, so that here the classes of a task
+    are predicted by a classifier that has not seen its votes (``cross_fit``); the objective may then fall. A last classifier
+    is fitted to all tasks.
+
     Use it without worker ids, or with so many workers that each has very few votes. With about ten votes per worker or more,
-    `Raykar` and `Concord` are mostly better. With many features and few tasks the classifier can explain the noise of the
-    votes by itself; use a strong ridge (``l2``), or stop a network early (``tol``). Benchmark: ``wisecrowd bench show
-    mena2020``.
+    `Raykar` and `Concord` are mostly better. As in the authors' program: ``classifier="mlp"``, ``start="authors"``,
+    ``stop="matrices"``, ``tol=0.03``, ``max_iter=50`` and ``n_init=20``. Benchmark: ``wisecrowd bench show mena2020``.
 
     Examples
     --------
@@ -108,6 +114,20 @@ class CMM(Learner):
     n_init: int = parameter(default=1, help="Number of starts; the first from the votes, the others at random.")
     max_iter: int = parameter(default=1000, help="Maximum number of EM iterations.")
     tol: float = parameter(default=1e-5, help="Relative change of the objective at which the iteration stops.")
+    stop: Literal["objective", "matrices"] = parameter(
+        default="objective",
+        help="Values that must have settled: the 'objective', or also the 'matrices', by their mean relative change.",
+    )
+    start: Literal["votes", "authors"] = parameter(
+        default="votes",
+        help="First values of classes and groups: from the 'votes', later ones at random; or all as in the program of the "
+        "'authors', by k-means over the pairs of tasks and labels, with a random share of each vote's own label.",
+    )
+    cross_fit: int | Literal["auto"] = parameter(
+        default="auto",
+        help="Number of folds in which a task's class is predicted without its own votes; 1 for none. 'auto': 5 for a classifier "
+        "that is no network, if there are fewer than 50 tasks per feature.",
+    )
     verbose: bool = parameter(default=False, help="Show a progress bar.")
 
     classifier_: SoftClassifier = fitted(help="Classifier of the best iterate, which predicts new tasks.")
@@ -154,7 +174,7 @@ class CMM(Learner):
         elif fit.membership is not None:
             self.membership_ = fit.membership[:, order]
         else:
-            self.membership_ = mixture.worker_memberships(fit.classifier.predict_proba(X), crowd)
+            self.membership_ = mixture.worker_memberships(fit.class_probs, crowd)
         self.groups_ = self._describe_groups(mixture, crowd, self.membership_)
         self._warn_of_switched_classes(mixture.pooled)
 
@@ -181,6 +201,12 @@ class CMM(Learner):
 
     def _check_parameters(self, crowd: Crowd) -> None:
         check_choice("tied", self.tied, ("no", "worker"))
+        check_choice("stop", self.stop, ("objective", "matrices"))
+        check_choice("start", self.start, ("votes", "authors"))
+        if self.start == "authors" and self.tied == "worker":
+            raise UsageError("start='authors' groups single votes; use start='votes' for tied groups, or tied='no'")
+        if self.cross_fit != "auto" and not self.cross_fit >= 1:
+            raise UsageError(f"cross_fit must be a number of folds from 1, or 'auto'; got {self.cross_fit!r}")
         n_groups: Any = self.n_groups
         if n_groups != "auto" and not (isinstance(n_groups, int | np.integer) and n_groups >= 1):
             raise UsageError(f"n_groups must be a whole number from 1, or 'auto'; got {self.n_groups!r}")
@@ -201,12 +227,16 @@ class CMM(Learner):
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
+            stop=self.stop,
+            start=self.start,
+            cross_fit=self.cross_fit,
             random_state=self.random_state,
             title=type(self).__name__,
         )
 
-    def _make_classifier(self) -> SoftClassifier:
-        return make_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
+    def _make_classifier(self, attempt: int = 0) -> SoftClassifier:
+        seed = self.random_state + RESTART_SEED_STEP * attempt
+        return make_classifier(self.classifier, l2=self.l2, random_state=seed)
 
     def _select_number(
         self, fitter: MixtureFitter, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
@@ -229,7 +259,7 @@ class CMM(Learner):
                 assert hidden.worker is not None
                 class_probs, group_probs = fit.posterior, fit.membership[hidden.worker]
             else:  # every vote has a class of its own, so visible votes say nothing about hidden ones
-                class_probs, group_probs = fit.classifier.predict_proba(X), fit.mixture.weight
+                class_probs, group_probs = fit.class_probs, fit.mixture.weight
             vote_probs = (fit.mixture.vote_probs(class_probs, hidden) * group_probs).sum(axis=1)
             scores.append(np.log(np.maximum(vote_probs, MIN_PROB)))
         mean = np.array([np.average(score, weights=hidden.weight) for score in scores])
