@@ -58,7 +58,7 @@ class TestList:
         assert first != digest(Aggregate("majority-vote"), LARGE)
         seeds = {cell.digest for cell in list_cells(make(seeds=3))[0]}
         assert len(seeds) == 3
-        monkeypatch.setattr(module, "__version__", "another")
+        monkeypatch.setattr(module, "SHARED_VERSION", "another")
         assert first != digest(Aggregate("majority-vote"))
 
     def test_an_entry_that_does_not_exist_is_listed_and_declined(self) -> None:

@@ -94,3 +94,20 @@ def test_nothing_has_been_run(run: Any, table: Path) -> None:
     result = run("bench", "show", table)
     assert result.exit_code == 0
     assert "Nothing has been run yet." in result.stdout
+
+
+@pytest.mark.slow
+def test_outdated_and_missing_results_are_found(run: Any, table: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    missing = run("bench", "verify", table, "-o", kept)
+    assert missing.exit_code == 1
+    assert "two-on-one: run again MV, none" in missing.stdout
+    assert run("bench", "run", table, "-o", kept, "-j", 1, "--quiet").exit_code == 0
+    valid = run("bench", "verify", table, "-o", kept)
+    assert valid.exit_code == 0, valid.stdout
+    assert valid.stdout.split()[-5:] == ["two-on-one", "2", "0", "0", "0"]
+    table.write_text(TABLE.replace('"n_tasks": 30', '"n_tasks": 31'))
+    sys.modules.pop("two_on_one", None)
+    outdated = run("bench", "verify", table, "-o", kept)
+    assert outdated.exit_code == 1
+    assert "two-on-one 0 2 0 0" in " ".join(outdated.stdout.split())

@@ -34,6 +34,9 @@ Row: TypeAlias = dict[str, Any]
 #: States of a row. The first two are final; cells in the other states run again next time.
 OK, DECLINED, FAILED, TOO_SLOW, NOT_INSTALLED = "ok", "declined", "failed", "too slow", "not installed"
 
+#: Part of every digest; raise it when a change of code that all entries share changes results.
+SHARED_VERSION = "0.1.0"
+
 #: Packages whose versions are stored with every row.
 _RECORDED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "torch")
 
@@ -53,7 +56,7 @@ class Cell:
     source : DataSource
         Source of the data.
     digest : str
-        Digest of the version, the entry, the data and the seed. A stored row counts only if its digest is equal.
+        Digest of the code and settings of the entry, the data and the seed. A stored row counts only if its digest is equal.
     size : int
         Approximate number of votes.
     """
@@ -98,7 +101,7 @@ def list_cells(benchmark: Benchmark) -> tuple[list[Cell], dict[str, str]]:
     cells = [
         Cell(
             entry, data, seed, benchmark.entries[entry], available[data],
-            digest=_digest([__version__, entry_identities[entry], data_identities[data], seed]), size=sizes[data],
+            digest=_digest([SHARED_VERSION, entry_identities[entry], data_identities[data], seed]), size=sizes[data],
         )
         for entry, data, seed in benchmark.cells
         if data in available

@@ -72,6 +72,20 @@ class Results:
             return time_limit is not None and time_limit <= row["seconds"]
         return row["status"] in (OK, DECLINED)
 
+    def has_row(self, cell: Cell) -> bool:
+        """Return whether a cell has a stored row, which may be outdated.
+
+        Parameters
+        ----------
+        cell : Cell
+            Cell of the benchmark.
+
+        Returns
+        -------
+        bool
+        """
+        return cell.key in self.rows
+
     @contextlib.contextmanager
     def open_journal(self) -> Iterator[None]:
         """Open the journal, so that rows can be added, and write the table at the end of the block."""

@@ -125,6 +125,16 @@ class Session:
         """Stored rows, one for every entry, data and seed."""
         return list(self._results.rows.values())
 
+    @property
+    def outdated(self) -> list[Cell]:
+        """Cells whose stored row is of other code, settings or data."""
+        return [cell for cell in self.todo if self._results.has_row(cell)]
+
+    @property
+    def missing(self) -> list[Cell]:
+        """Cells without a stored row."""
+        return [cell for cell in self.todo if not self._results.has_row(cell)]
+
     def text(self, width: int = 80) -> str:
         """Render the tables and footnotes as plain text.
 

@@ -134,6 +134,50 @@ def show_stored(
         _show(session)
 
 
+@app.command()
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BENCHMARK]...", show_default=False, help="Benchmarks; all with stored results by default."
+        ),
+    ] = None,
+    *,
+    output: Folder = FOLDER,
+) -> None:
+    """Check that the stored results are those of the code at hand.
+
+    Lists results of other code, settings or data, and seeds that were not run.
+    Data that are not on this machine are not checked. Exit code 1 if there is
+    anything to run again.
+
+      wisecrowd bench verify
+      wisecrowd bench verify mena2020 zheng2017
+    """
+    from wisecrowd.bench import find_benchmark, list_benchmarks
+    from wisecrowd.bench.session import Session
+
+    stored = names or [name for name in list_benchmarks() if (output / f"{name}.parquet").exists()]
+    sessions = [Session(find_benchmark(name), output) for name in stored]
+    rows = [
+        (
+            session.benchmark.name, f"{session.n_settled:,}", f"{len(session.outdated):,}", f"{len(session.missing):,}",
+            f"{len(session.absent):,}",
+        )
+        for session in sessions
+    ]  # fmt: skip
+    show(table(["benchmark", "valid", "outdated", "missing", "absent data"], rows, n_text_columns=1))
+    invalid = [session.benchmark.name for session in sessions if session.todo]
+    for session in sessions:
+        titles = sorted({cell.entry for cell in session.todo})
+        if titles:
+            show(f"{session.benchmark.name}: run again {', '.join(titles)}")
+    if invalid:
+        show()
+        show(f"Run again: wisecrowd bench run {invalid[0]}")
+        raise typer.Exit(1)
+
+
 def _show(session: Session) -> None:
     show(session.benchmark.title, style="bold")
     show()
