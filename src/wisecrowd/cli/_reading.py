@@ -265,7 +265,7 @@ class GoldReading(Reading):
             raise UsageError(
                 f"{shlex.join(words)} applies to files, but {votes} is a folder of shards, whose votes were read when it was made; "
                 "leave it out here, and apply it when the shards are made: give it to wisecrowd shard, or, if that command has no "
-                "such option, write the files anew with wisecrowd.write(wisecrowd.read(file, ...), file)"
+                "such option, convert the files first with wisecrowd.write(wisecrowd.read(file, ...), file)"
             )
 
 
