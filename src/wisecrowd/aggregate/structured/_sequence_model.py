@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import digamma
 
 from wisecrowd.data.documents import TokenTexts
@@ -167,14 +168,20 @@ class SequenceModel:
         tags, offset = encode_tags(crowd, texts.length)
         count = np.diff(offset)
         position = np.arange(offset[-1]) - np.repeat(offset[:-1], count)
-        self.token = np.repeat(texts.offset[crowd.task], count) + position
+        token = np.repeat(texts.offset[crowd.task], count) + position
         previous = np.concatenate([[0], tags[:-1]]) if len(tags) else tags
-        previous[texts.begins_sentence[self.token]] = 0
-        worker = np.repeat(crowd.worker.astype(np.int64), count)
+        previous[texts.begins_sentence[token]] = 0
         n_tags = self.n_tags
-        self.tag = tags
-        self.key = (worker * n_tags + previous) * n_tags + tags
         self.n_tokens = int(texts.length.sum())
+        self.seen_by = np.repeat(crowd.votes_per_task, texts.length)
+        # Most tags are an O after an O. They are summed by task; only the others are listed.
+        listed = np.flatnonzero((previous != 0) | (tags != 0))
+        self.token, self.tag = token[listed], tags[listed]
+        self.worker = np.repeat(crowd.worker.astype(np.int64), count)[listed]
+        self.key = (self.worker * n_tags + previous[listed]) * n_tags + self.tag
+        self.assignments = sparse.csr_matrix(
+            (np.ones(crowd.n_votes), crowd.worker, crowd.task_offset), shape=(crowd.n_tasks, crowd.n_workers)
+        )
         self.is_forbidden = np.zeros((n_tags, n_tags), dtype=bool)
         for inside in range(2, n_tags, 2):
             self.is_forbidden[:, inside] = True
@@ -201,6 +208,7 @@ class SequenceModel:
         """
         cell = self.token * self.n_tags + self.tag
         shares = np.bincount(cell, minlength=self.n_tokens * self.n_tags).reshape(self.n_tokens, self.n_tags) + 1e-9
+        shares[:, 0] += self.seen_by - np.bincount(self.token, minlength=self.n_tokens)
         # A token that nobody saw is outside, as most tokens are.
         shares[:, 0] += 1e-6
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
@@ -252,9 +260,11 @@ class SequenceModel:
         table = (
             self._sequential_table(tag_probs) if self.worker_model == "sequential" else self._accuracy_table(tag_probs)
         )
-        evidence = np.empty((self.n_tokens, self.n_tags))
+        outside = table.reshape(self.n_workers, self.n_tags**2, self.n_tags)[:, 0]  # an O after an O
+        evidence = np.repeat(self.assignments @ outside, self.texts.length, axis=0)
         for tag in range(self.n_tags):
-            evidence[:, tag] = np.bincount(self.token, table[self.key, tag], self.n_tokens)
+            difference = table[self.key, tag] - outside[self.worker, tag]
+            evidence[:, tag] += np.bincount(self.token, difference, self.n_tokens)
         if self.texts.word is not None:
             counts = np.stack(
                 [np.bincount(self.texts.word, column, self.texts.n_words) for column in tag_probs.T], axis=1
@@ -266,10 +276,13 @@ class SequenceModel:
     def _count_labels(self, tag_probs: Array) -> Array:
         """Return expected counts by worker, previous tag given, tag given, and true tag."""
         n = self.n_workers * self.n_tags**2
-        counts = [np.bincount(self.key, column[self.token], n) for column in tag_probs.T]
-        return (
-            np.stack(counts, axis=1).astype(np.float64).reshape(self.n_workers, self.n_tags, self.n_tags, self.n_tags)
-        )
+        columns = [np.bincount(self.key, column[self.token], n) for column in tag_probs.T]
+        counts = np.stack(columns, axis=1).astype(np.float64).reshape(self.n_workers, self.n_tags**2, self.n_tags)
+        sums = np.concatenate([np.zeros((1, self.n_tags)), np.cumsum(tag_probs, axis=0)])
+        offset = self.texts.offset
+        total = self.assignments.T @ (sums[offset[1:]] - sums[offset[:-1]])
+        counts[:, 0] += np.maximum(total - counts.sum(axis=1), 0)
+        return counts.reshape(self.n_workers, self.n_tags, self.n_tags, self.n_tags)
 
     def _sequential_table(self, tag_probs: Array) -> Array:
         """Return E[log P(tag given | true tag, previous tag given)] by key and true tag."""
