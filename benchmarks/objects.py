@@ -1,6 +1,6 @@
 """Boxes and spans: F1 scores on public marks, calibration and workers on simulated ones, and processor time of large crowds.
 
-WISECROWD_ANSWER_TYPES=... python benchmarks/objects.py [--large]
+WISECROWD_ANSWER_TYPES=... WISECROWD_DATA=... python benchmarks/objects.py [--large] [--pico]
 """
 
 from __future__ import annotations
@@ -100,8 +100,47 @@ def measure_large() -> None:
             print(f"  {method.name:16s} {crowd!r}: {time.process_time() - start:.1f} s, {fitted.n_iter_} iterations")
 
 
+def find_runs(tags: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the runs of tokens with label 1 as spans; a task is document:token."""
+    parts = tags["task"].astype(str).str.rpartition(":")
+    table = tags.assign(task=parts[0].to_numpy(), token=parts[2].astype(np.int32).to_numpy())
+    table = table[table["label"].astype(str) == "1"].sort_values([*by, "token"])
+    codes = [pd.factorize(table[name])[0] for name in by]
+    breaks = np.logical_or.reduce([np.diff(code) != 0 for code in codes]) | (np.diff(table["token"]) != 1)
+    first = np.flatnonzero(np.append(True, breaks))
+    last = np.append(first[1:], len(table)) - 1
+    spans = table.iloc[first][by].reset_index(drop=True)
+    return spans.assign(start=table["token"].to_numpy()[first], end=table["token"].to_numpy()[last] + 1)
+
+
+def measure_pico(folder: Path) -> None:
+    tags = pd.read_parquet(folder / "pico_tokens" / "annotations.parquet")
+    truth = pd.read_parquet(folder / "pico_tokens" / "truth.parquet")
+    documents = tags["task"].astype(str).str.rpartition(":")[0]
+    assignments = pd.DataFrame({"task": documents, "worker": tags["worker"]}).drop_duplicates()
+    crowd = wc.SpanCrowd.from_frame(find_runs(tags, ["task", "worker"]), assignments=assignments)
+    gold = set(truth["task"].astype(str).str.rpartition(":")[0])
+    true_spans = find_runs(truth, ["task"])
+    print(f"\npico_tokens, {len(tags):,} token labels\n{crowd}")
+    methods = {
+        "half of the workers": wc.SpanConsensus(model="majority", threshold="half"),
+        "consensus": wc.SpanConsensus(),
+    }
+    for name, method in methods.items():
+        start = time.process_time()
+        objects = fit(method, crowd).objects_.drop(columns="label")
+        seconds = time.process_time() - start
+        scores = [
+            wc.score_objects(objects[objects["task"].isin(gold)], true_spans, kind="spans", min_iou=iou).f1
+            for iou in (1.0, 0.5)
+        ]
+        print(f"  {name:24s} F1 exact {scores[0]:.3f}, IoU 0.5 {scores[1]:.3f}  {seconds:.1f} processor s")
+
+
 if __name__ == "__main__":
     measure_public(Path(os.environ["WISECROWD_ANSWER_TYPES"]))
     measure_simulated()
     if "--large" in sys.argv:
         measure_large()
+    if "--pico" in sys.argv:
+        measure_pico(Path(os.environ["WISECROWD_DATA"]))
