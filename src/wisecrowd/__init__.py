@@ -123,6 +123,7 @@ _HOME = {
     "diagnose_benchmark": "diagnose.benchmark_items",
     "diagnose_comparisons": "diagnose.comparison_diagnosis",
     "diagnose_crowd": "diagnose.diagnosis",
+    "diagnose_judges": "diagnose.judge_diagnosis",
     "diagnose_label_sets": "diagnose.label_set_diagnosis",
     "diagnose_raters": "diagnose.raters",
     "fetch_dataset": "io.datasets",
@@ -251,6 +252,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
     from wisecrowd.diagnose.groups import group_workers as group_workers
     from wisecrowd.diagnose.intraclass import intraclass_correlation as intraclass_correlation
+    from wisecrowd.diagnose.judge_diagnosis import diagnose_judges as diagnose_judges
     from wisecrowd.diagnose.label_set_diagnosis import diagnose_label_sets as diagnose_label_sets
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum

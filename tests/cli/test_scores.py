@@ -58,3 +58,42 @@ def test_what_cannot_be_done_with_scores_is_said(run: Run, scores: Path) -> None
     assert "--label score --numeric" in run("aggregate", scores, "-m", "dawid-skene").stderr.replace("\n", " ")
     assert "does not take" in run("compare", scores).stderr
     assert run("aggregate", scores, "--label", "score", "--numeric", "-m", "median").exit_code == 0
+
+
+def test_judges_are_diagnosed(run: Run, scores: Path) -> None:
+    pd.DataFrame(
+        {"task": pd.read_csv("truth.csv")["task"], "text": ["some words " * (n % 7 + 1) for n in range(200)]}
+    ).to_csv("texts.csv", index=False)
+    said = run(
+        "diagnose",
+        scores,
+        "--gold",
+        "truth.csv",
+        "--texts",
+        "texts.csv",
+        "--versions",
+        "judge0,judge1",
+        "-o",
+        "results",
+    )
+    assert said.exit_code == 0, said.stderr
+    assert "200 gold tasks" in said.stdout
+    judges = pd.read_csv("results/judges.csv", index_col="worker")
+    assert {"kappa", "severity", "length_bias", "shared"} <= set(judges)
+    assert "consistency" not in judges  # nobody scored a task twice
+    assert pd.read_csv("results/drift.csv").loc[0, ["before", "after"]].tolist() == ["judge0", "judge1"]
+    assert pd.read_csv("results/curves.csv")["share"].between(0, 1).all()
+    assert json.loads(Path("results/run.json").read_text())["crowd"]["reference"] == "truth"
+    assert "two judges or more" in run("diagnose", scores, "--versions", "judge0").stderr
+    pd.DataFrame({"task": ["t1"], "worker": ["ann"], "label": ["x"]}).to_csv("votes.csv", index=False)
+    assert "apply to scores of judges" in run("diagnose", "votes.csv", "--gold", "truth.csv").stderr
+
+
+def test_the_page_has_judges_and_curves(run: Run, scores: Path) -> None:
+    said = run("report", scores, "--score", "truth.csv", "-o", "page.html")
+    assert said.exit_code == 0, said.stderr
+    page = Path("page.html").read_text()
+    assert "Calibration curves" in page
+    assert "Effective judges" in page
+    assert "Share of toxic" in page
+    assert "leave out --images" in run("report", scores, "--images", "truth.csv", "-o", "other.html").stderr

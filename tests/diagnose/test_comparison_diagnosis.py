@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.diagnose.comparison_diagnosis import comparison_alpha, diagnose_comparisons
+from wisecrowd.data.comparisons import Comparisons
+from wisecrowd.diagnose.comparison_diagnosis import comparison_alpha, diagnose_comparisons, measure_swaps
 from wisecrowd.errors import UsageError
 
 
@@ -84,3 +85,26 @@ def test_random_answers_have_no_agreement() -> None:
         (f"w{w}", f"a{n}", f"b{n}", ("left", "right", "tie")[rng.integers(3)]) for n in range(300) for w in range(4)
     ]
     assert abs(alpha(votes)) < 0.05
+
+
+def test_pairs_shown_in_both_orders_reveal_a_preference_for_one_side() -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for n in range(60):
+        left, right = f"m{rng.integers(4)}", f"n{rng.integers(4)}"
+        for first, second in ((left, right), (right, left)):
+            rows.append(("lefty", f"p{n}", first, second, first if rng.random() < 0.8 else second))
+            rows.append(("fair", f"p{n}", first, second, left))
+    frame = pd.DataFrame(rows, columns=["worker", "task", "left", "right", "label"])
+    comparisons = Comparisons.from_frame(frame, task="task")
+    swaps = measure_swaps(comparisons)
+    assert swaps is not None
+    assert swaps.n_pairs.tolist() == [60, 60]
+    assert swaps.consistency[0] == 1
+    assert 0.2 < swaps.consistency[1] < 0.45
+    assert swaps.side_bias[1] > 0.4
+    workers = diagnose_comparisons(comparisons).workers
+    assert "position" in workers.loc["lefty", "flags"]
+    assert "prefers the left side" in workers.loc["lefty", "why"]
+    assert "position" not in workers.loc["fair", "flags"]
+    assert measure_swaps(comparisons.take(comparisons.outcome < 0)) is None

@@ -29,8 +29,12 @@ WORKERS, TASKS, SCORES = "workers.csv", "tasks.csv", "scores.csv"
 OBJECTS, CANDIDATES, TEXTS = "objects.csv", "candidates.csv", "texts.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, HELDOUT, ACCURACY = "completed.csv", "completed.parquet", "heldout.csv", "accuracy.csv"
+#: Calibration curves of judges, and differences between their versions.
+CURVES, DRIFT = "curves.csv", "drift.csv"
 #: All files that commands write into a results folder; the stale ones of an earlier run are named in a warning.
 KNOWN = (
+    CURVES,
+    DRIFT,
     SCORES,
     OBJECTS,
     CANDIDATES,

@@ -1,4 +1,4 @@
-"""``wisecrowd aggregate`` on scores of judges."""
+"""Scores of judges on the command line: ``wisecrowd aggregate`` and ``wisecrowd diagnose``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wisecrowd.base.default_method import DEFAULT_METHODS
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import show_progress
+from wisecrowd.cli._console import heading, shorten_id, show, show_hanging, show_progress, table
 from wisecrowd.cli._members import CONFUSION, JUDGES, make_judge_confusion
 
 if TYPE_CHECKING:
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
 
-def read_scores(answers: AnswerTable | AnswerQuestion, reading: Reading) -> ScoreCrowd:
+#: Judges shown; the files contain all.
+SHOWN = 12
+
+
+def read_scores(answers: AnswerTable | AnswerQuestion, reading: Reading, *, keep_repeated: bool = False) -> ScoreCrowd:
     """Read scores by the options of a command.
 
     Parameters
@@ -28,6 +32,8 @@ def read_scores(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Scor
         Table of scores.
     reading : Reading
         Options for reading.
+    keep_repeated : bool, default=False
+        Keep repeated scores unless the user chose another rule.
 
     Returns
     -------
@@ -39,7 +45,8 @@ def read_scores(answers: AnswerTable | AnswerQuestion, reading: Reading) -> Scor
     if reading.weight is not None or reading.normalise:
         raise UsageError(f"{answers.source.path} holds {answers.description}; leave out --weight and --normalise")
     classes = parse_classes(reading)
-    scores = answers.read(duplicates=reading.duplicates, missing=reading.missing, classes=classes)
+    rule = "keep" if keep_repeated and reading.duplicates == "error" else reading.duplicates
+    scores = answers.read(duplicates=rule, missing=reading.missing, classes=classes)
     assert isinstance(scores, ScoreCrowd)
     return scores
 
@@ -161,6 +168,120 @@ def aggregate_scores(
     fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
 
 
+def parse_versions(chains: list[str] | None) -> dict[str, list[str]] | None:
+    """Return versions of judges by the name of the last one.
+
+    Parameters
+    ----------
+    chains : list of str or None
+        Judges in order, separated by commas.
+
+    Returns
+    -------
+    dict or None
+    """
+    from wisecrowd.errors import UsageError
+
+    versions: dict[str, list[str]] = {}
+    for chain in chains or []:
+        names = [name.strip() for name in chain.split(",") if name.strip()]
+        if len(names) < 2:
+            raise UsageError(f"--versions takes two judges or more, in order, such as gpt-4,gpt-4o; got {chain!r}")
+        versions[names[-1]] = names
+    return versions or None
+
+
+def diagnose_scores(
+    answers: AnswerTable | AnswerQuestion,
+    reading: Reading,
+    *,
+    gold: Path | None,
+    texts: Path | None,
+    versions: list[str] | None,
+    output: Path | None,
+    spreadsheet: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Diagnose judges that score tasks, write the tables and print a summary.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Table of scores.
+    reading : Reading
+        Options for reading. Repeated scores are kept.
+    gold, texts : Path or None
+        Known truth of some tasks, and texts of the tasks.
+    versions : list of str or None
+        Versions of judges, in order.
+    output : Path or None
+        Folder for the tables.
+    spreadsheet, quiet, as_json : bool
+        Options of the command.
+    """
+    from wisecrowd.base.run_record import describe_environment
+    from wisecrowd.cli._outputs import RECORD, check_folder, rounded
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.cli._spreadsheet import Guard
+    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.diagnose import diagnose_judges
+    from wisecrowd.io import VoteSource
+    from wisecrowd.report.texts import read_texts
+
+    path = answers.source.path
+    inputs = [file for file in (path, gold, texts) if file is not None]
+    if output is not None:
+        check_folder(output, [JUDGES, fitting.CURVES, fitting.DRIFT, RECORD], inputs)
+    scores = read_scores(answers, reading, keep_repeated=True)
+    truth = None if gold is None else VoteSource.detect(resolve_path(gold)).read_truth(task=None, truth=None)
+    lengths = None
+    if texts is not None:
+        lengths = read_texts(resolve_path(texts), task=reading.task).astype(str).str.count(r"\S+")
+    with show_progress(quiet=quiet):
+        result = diagnose_judges(scores, gold=truth, lengths=lengths, versions=parse_versions(versions))
+        run: dict[str, Any] = {
+            "answers": answers.answer_type,
+            "crowd": result.overview,
+            "method": result.model.name,
+            "votes": str(path),
+            **describe_environment(scores),
+        }
+        tables = {JUDGES: result.judges.dropna(axis=1, how="all"), fitting.CURVES: result.curves.set_index("worker")}
+        if len(result.drift):
+            tables[fitting.DRIFT] = result.drift.set_index("judge")
+        files = {} if output is None else {name: rounded(part) for name, part in tables.items()}
+        written = fitting.write_run(output, files, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
+    source = "the panel’s labels" if truth is None else f"{result.overview['reference_tasks']:,} gold tasks"
+    facts = [("Read", f"{path}: {answers.description}"), ("Scores", describe_crowd(scores)), ("Reference", source)]
+    facts += [("Judges", sentence) for sentence in result.verdict]
+    changed: Any = result.drift[result.drift["significant"]].itertuples()
+    for row in changed:
+        change = f"mean score {row.shift:+.2f} ± {row.shift_error:.2f}, kappa {row.kappa_change:+.2f} ± {row.kappa_error:.2f}"
+        facts.append(("Changed", f"{row.before} to {row.after}: {change}"))
+    fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
+    if not (as_json or quiet):
+        _show_judges(result.judges)
+
+
+def _show_judges(judges: pd.DataFrame) -> None:
+    """Print the best judges, and the flagged ones."""
+    ordered = judges.assign(is_flagged=judges["flags"] != "").sort_values("kappa", ascending=False, kind="stable")
+    heading("Judges with the highest agreement beyond chance")
+    rows = [
+        [shorten_id(name), f"{row['n_scores']:,}", f"{row['accuracy']:.0%}", f"{row['kappa']:.2f}"]
+        for name, row in ordered.head(SHOWN).iterrows()
+    ]
+    show(table(["judge", "scores", "accuracy", "kappa"], rows))
+    flagged = ordered[ordered["is_flagged"]]
+    if len(flagged):
+        heading("Flagged judges")
+    for name, row in flagged.head(SHOWN).iterrows():
+        show_hanging(f"{shorten_id(name, 30)}  ", f"{row['flags']}: {row['why']}", style="bold")
+    if len(flagged) > SHOWN:
+        show(f"and {len(flagged) - SHOWN:,} more")
+
+
 def _summarise(fitted: Any, gold: pd.Series | None, truth: pd.Series | None) -> dict[str, Any]:
     """Return the figures of a panel of scores for JSON."""
     from scipy.stats import beta
@@ -182,12 +303,14 @@ def _summarise(fitted: Any, gold: pd.Series | None, truth: pd.Series | None) -> 
             "tasks": len(heldout),
         }  # fmt: skip
     if truth is not None:
-        known = truth.copy()
-        known.index = fitting.match_task_ids(truth, labels.index)
+        references = truth.copy()
+        references.index = fitting.match_task_ids(truth, labels.index)
         if gold is not None:
-            known = known[~known.index.isin(fitting.match_task_ids(gold, labels.index))]
-        common = known.index.intersection(labels.index)
-        share = None if not len(common) else float((labels[common].astype(str) == known[common].astype(str)).mean())
+            references = references[~references.index.isin(fitting.match_task_ids(gold, labels.index))]
+        common = references.index.intersection(labels.index)
+        share = (
+            None if not len(common) else float((labels[common].astype(str) == references[common].astype(str)).mean())
+        )
         summary["score"] = {"tasks": len(common), "accuracy": share}
     return summary
 

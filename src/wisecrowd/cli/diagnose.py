@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
+from wisecrowd.cli import _scores as score_files
 from wisecrowd.cli._answer_diagnosis import diagnose_answers
 from wisecrowd.cli._console import heading, shorten_id, show, show_hanging, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
@@ -30,6 +34,22 @@ def diagnose(
     method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
     members: members_file.MembersFile = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Scores of judges: known truth of some tasks (gold)."),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Scores of judges: texts of the tasks, for length bias."),
+    ] = None,
+    versions: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OLD,NEW",
+            show_default=False,
+            help="Scores of judges: versions of one judge, in order; may be repeated.",
+        ),
+    ] = None,
     output: fitting.Output = None,
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
@@ -72,6 +92,14 @@ def diagnose(
       wisecrowd diagnose tags.csv -o results
       wisecrowd diagnose boxes.csv
 
+    Scores of judges (columns task, judge, score) are compared with gold, or with
+    the labels of the panel: agreement beyond chance, severity, calibration
+    curves, consistency of repeated scores, bias by length, and changes between
+    versions of a judge:
+
+      wisecrowd diagnose scores.csv --gold gold.csv --texts texts.csv -o results
+      wisecrowd diagnose scores.csv --gold gold.csv --versions gpt-4,gpt-4o
+
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
     class), copies.csv, raters.csv (if classes are ordered) and run.json; for
     comparisons workers.csv and items.csv; for label sets workers.csv,
@@ -83,9 +111,21 @@ def diagnose(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.diagnose import diagnose_crowd
+    from wisecrowd.errors import UsageError
 
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
+    if other_answers is not None and other_answers.answer_type == "scores":
+        answers.check_unused(other_answers, {"--features": features, "--members": members, "-m": method})
+        score_files.diagnose_scores(
+            other_answers, reading, gold=gold, texts=texts, versions=versions,
+            output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
+        )  # fmt: skip
+        return
+    if gold is not None or texts is not None or versions:
+        raise UsageError(
+            "--gold, --texts and --versions apply to scores of judges (columns task, judge, score) only; leave them out"
+        )
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members})
         answers.refuse_types(other_answers, "diagnose", ["texts"])

@@ -12,6 +12,7 @@ from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
+from wisecrowd.cli import _scores as score_files
 from wisecrowd.cli._console import show_progress, warn
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -96,6 +97,11 @@ def report(
     the ranking with intervals, or the labels with agreement and confidence:
 
       wisecrowd report arena.csv -o arena.html
+
+    The page of scores of judges (columns task, judge, score) has their agreement
+    beyond chance, severity, calibration curves and biases:
+
+      wisecrowd report scores.csv --score gold.csv -o judges.html
     """  # fmt: skip
     from wisecrowd.cli._memory import keep_freed_memory
     from wisecrowd.cli._reading import read_truth, resolve_path
@@ -115,6 +121,19 @@ def report(
     _check(output, inputs, force=force)
     keep_freed_memory()
     other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
+    if other_answers is not None and other_answers.answer_type == "scores":
+        answers.check_unused(
+            other_answers, {"--features": features, "--members": members, "--images": images, "-m": method}
+        )
+        scores = score_files.read_scores(other_answers, reading, keep_repeated=True)
+        score_truth = None if score is None else read_truth(score, reading)
+        task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
+        with show_progress(quiet=quiet):
+            page = build(scores, truth=score_truth, texts=task_texts, title=title or votes.stem, command=_command(ctx))
+            page.save(output)
+        if not quiet:
+            _print_size(f"{votes}: {other_answers.description}", describe_crowd(scores), output, page)
+        return
     if other_answers is not None:
         class_options = {
             "--features": features,

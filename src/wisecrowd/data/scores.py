@@ -166,7 +166,7 @@ class ScoreCrowd:
         rows = chosen.filter(pa.array(has_score))
         worker_codes, worker_index = vocab.encode_ids(rows[worker], "worker", workers)
         values = read_numbers(rows[score])
-        kept = _drop_repeated(task_codes[has_score], worker_codes, task_index, worker_index, duplicates)
+        rows_to_keep = _drop_repeated(task_codes[has_score], worker_codes, task_index, worker_index, duplicates)
         votes = None
         if label is not None and has_label.any():
             people = chosen.filter(pa.array(has_label)).select(list(dict.fromkeys([task, worker, label])))
@@ -180,7 +180,7 @@ class ScoreCrowd:
                 duplicates="error" if duplicates == "keep" else duplicates,
             )
         return cls(
-            task_codes[has_score][kept], worker_codes[kept], values[kept],
+            task_codes[has_score][rows_to_keep], worker_codes[rows_to_keep], values[rows_to_keep],
             tasks=task_index, workers=worker_index, votes=votes,
         )  # fmt: skip
 

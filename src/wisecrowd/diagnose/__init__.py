@@ -5,6 +5,7 @@ from wisecrowd.diagnose.benchmark_items import BenchmarkDiagnosis, diagnose_benc
 from wisecrowd.diagnose.comparison_diagnosis import ComparisonDiagnosis, diagnose_comparisons
 from wisecrowd.diagnose.diagnosis import Diagnosis, diagnose_crowd
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
+from wisecrowd.diagnose.judge_diagnosis import JudgeDiagnosis, diagnose_judges
 from wisecrowd.diagnose.label_set_diagnosis import LabelSetDiagnosis, diagnose_label_sets
 from wisecrowd.diagnose.mark_diagnosis import MarkDiagnosis, diagnose_marks
 from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
@@ -17,6 +18,7 @@ __all__ = [
     "BenchmarkDiagnosis",
     "ComparisonDiagnosis",
     "Diagnosis",
+    "JudgeDiagnosis",
     "LabelSetDiagnosis",
     "MarkDiagnosis",
     "RaterDiagnosis",
@@ -27,6 +29,7 @@ __all__ = [
     "diagnose_benchmark",
     "diagnose_comparisons",
     "diagnose_crowd",
+    "diagnose_judges",
     "diagnose_label_sets",
     "diagnose_marks",
     "diagnose_raters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 MIN_DECISIONS = 10
 #: Probability of flagging a worker as random who follows the scores, for one worker.
 SIGNIFICANCE = 0.01
+#: Smallest share of swapped pairs by which contradictions must favour one side.
+MIN_SIDE_BIAS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,9 @@ class ComparisonDiagnosis:
 
         Columns are n_votes, left_share (of decided comparisons), tie_share, follows_scores (share of decided comparisons that the
         item with the higher score won), expected (the same share for a worker who follows the scores), the columns of the
-        method, flags (left, right, tie, random or reversed) and why.
+        method, n_swapped (pairs that the worker judged in both orders, if there are any), swap_consistency (share of them with the
+        same outcome), side_bias (share of them won by the left side in both orders, less that of the right side), flags (left,
+        right, tie, random, reversed or position) and why.
         """
         votes = self.comparisons
         if votes.workers is None or votes.worker is None:
@@ -113,6 +117,16 @@ class ComparisonDiagnosis:
                 f"agrees with the scores in {follows[code] / decided[code]:.0%} of decided comparisons instead of "
                 f"{expected[code] / decided[code]:.0%}"
             )
+        swaps = measure_swaps(votes)
+        if swaps is not None:
+            table = table.assign(n_swapped=swaps.n_pairs, swap_consistency=swaps.consistency, side_bias=swaps.side_bias)
+            for code in np.flatnonzero(swaps.find_biased()):
+                side = "left" if swaps.side_bias[code] > 0 else "right"
+                flags[code].append("position")
+                reasons[code].append(
+                    f"prefers the {side} side: {swaps.consistency[code]:.0%} of {swaps.n_pairs[code]:,.0f} pairs shown in both "
+                    "orders have the same outcome"
+                )
         table["flags"] = [", ".join(part) for part in flags]
         table["why"] = ["; ".join(part) for part in reasons]
         return table
@@ -167,6 +181,88 @@ class ComparisonDiagnosis:
 
 def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float | None:
     return float((part & whole).sum() / whole.sum()) if whole.any() else None
+
+
+class SwappedPairs(NamedTuple):
+    """Pairs that workers judged in both orders.
+
+    Parameters
+    ----------
+    n_pairs : ndarray of shape (n_workers,)
+        Number of pairs.
+    consistency : ndarray of shape (n_workers,)
+        Share of pairs with the same outcome in both orders; NaN without pairs.
+    left, right : ndarray of shape (n_workers,)
+        Number of pairs that the left side, or the right side, won in both orders.
+    """
+
+    n_pairs: Array
+    consistency: Array
+    left: Array
+    right: Array
+
+    @property
+    def side_bias(self) -> Array:
+        """Share of pairs that the left side won in both orders, less that of the right side."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((self.left - self.right) / self.n_pairs)
+
+    def find_biased(self) -> NDArray[np.bool_]:
+        """Return the workers whose contradictions favour one side, significantly and in a tenth of the pairs or more.
+
+        Returns
+        -------
+        ndarray of shape (n_workers,)
+        """
+        gap = np.abs(self.left - self.right)
+        significant = gap > ndtri(1 - SIGNIFICANCE / 2) * np.sqrt(np.maximum(self.left + self.right, 1))
+        return np.asarray(significant & (gap >= MIN_SIDE_BIAS * self.n_pairs) & (self.n_pairs >= MIN_DECISIONS))
+
+
+def measure_swaps(comparisons: Comparisons) -> SwappedPairs | None:
+    """Compare the outcomes of pairs that a worker judged in both orders on one task.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        Comparisons, with both orders (``swapped="average"`` or ``"keep"``).
+
+    Returns
+    -------
+    SwappedPairs or None
+        None if no pair was judged in both orders.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_tuples([("gpt", "x", "y", "left"), ("gpt", "y", "x", "left"), ("gpt", "x", "z", "x")])
+    >>> swaps = measure_swaps(votes)
+    >>> swaps.n_pairs.tolist(), swaps.consistency.tolist(), swaps.side_bias.tolist()
+    ([1.0], [0.0], [1.0])
+    """
+    if comparisons.worker is None or comparisons.workers is None or not comparisons.n_votes:
+        return None
+    low, high = np.minimum(comparisons.left, comparisons.right), np.maximum(comparisons.left, comparisons.right)
+    task = np.zeros_like(low) if comparisons.task is None else comparisons.task
+    columns = [high, low, task, comparisons.worker]
+    order = np.lexsort(columns)
+    is_new = np.logical_or.reduce([np.diff(column[order], prepend=-1) != 0 for column in columns])
+    start = np.flatnonzero(is_new)
+    is_forward = (comparisons.left < comparisons.right)[order]
+    in_both = np.maximum.reduceat(is_forward, start) & ~np.minimum.reduceat(is_forward, start)
+    if not in_both.any():
+        return None
+    outcome = comparisons.outcome[order]
+    # The outcome as seen by the first item: 0 wins, 1 loses, 2 tie.
+    seen = np.where(outcome == TIE, TIE, np.where(is_forward, outcome, 1 - outcome))
+    same = np.maximum.reduceat(seen, start) == np.minimum.reduceat(seen, start)
+    always_left, always_right = (np.minimum.reduceat(outcome == side, start) for side in (LEFT, RIGHT))
+    worker, n = comparisons.worker[order][start][in_both], comparisons.n_workers
+    n_pairs, n_same, left, right = (
+        np.bincount(worker, values[in_both], n).astype(np.float64)
+        for values in (np.ones(len(start)), same, always_left, always_right)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return SwappedPairs(n_pairs, n_same / n_pairs, left, right)
 
 
 def diagnose_comparisons(

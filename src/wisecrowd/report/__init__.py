@@ -12,6 +12,7 @@ from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.utils.files import write_text
 from wisecrowd.utils.notebook import render_frame
@@ -109,7 +110,7 @@ def is_report(path: str | os.PathLike[str]) -> bool:
 
 
 def build(
-    crowd: CrowdLike | Comparisons | LabelSetCrowd,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd | ScoreCrowd,
     *,
     gold: TruthLike | None = None,
     truth: TruthLike | None = None,
@@ -129,9 +130,10 @@ def build(
 
     Parameters
     ----------
-    crowd : Crowd, Comparisons, LabelSetCrowd or DataFrame
+    crowd : Crowd, Comparisons, LabelSetCrowd, ScoreCrowd or DataFrame
         Votes. The page of comparisons has the ranking, that of label sets the agreement and confidence of labels and sets; they
-        take no gold, truth, features, texts, images and scores.
+        take no gold, truth, features, texts, images and scores. The page of scores diagnoses the judges; it takes gold, truth
+        and texts, whose length is compared with the scores.
     gold : mapping or Series, default=None
         True classes of some tasks that the labels are fitted with. A fitted ``model`` must have been fitted with them.
     truth : mapping or Series, default=None
@@ -192,6 +194,11 @@ def build(
             "scores": scores,
         }
         return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
+    if isinstance(crowd, ScoreCrowd):
+        return _build_scores(
+            crowd, {"X": X, "images": images, "scores": scores}, gold=gold, truth=truth, texts=texts, title=title, model=model,
+            command=command,
+        )  # fmt: skip
     load_templates()  # a missing extra should be reported before the work starts
     image_series = as_task_series(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
     votes = as_crowd(crowd)
@@ -272,6 +279,36 @@ def _build_answers(
     else:
         content = build_label_set_content(votes, model=model, compare=compare, command=command)
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
+    return Report(render_report(content, {}, "answers.html"))
+
+
+def _build_scores(
+    scores: ScoreCrowd,
+    unused: Mapping[str, Any],
+    *,
+    gold: Any,
+    truth: Any,
+    texts: Any,
+    title: str | None,
+    model: Any,
+    command: str | None,
+) -> Report:
+    """Build the report on scores of judges."""
+    from wisecrowd.errors import UsageError
+    from wisecrowd.report.answers import build_score_content
+    from wisecrowd.report.page import load_templates, render_report
+    from wisecrowd.report.task_media import as_task_series
+    from wisecrowd.utils.text import shorten
+
+    if unusable := [name for name, value in unused.items() if value is not None]:
+        raise UsageError(f"the report on scores of judges takes no {', '.join(unusable)}; leave this out")
+    if isinstance(model, str):
+        raise UsageError(f"the report on scores of judges takes a fitted Panel as model; got {model!r}")
+    load_templates()
+    content = build_score_content(
+        scores, gold=gold, truth=truth, texts=as_task_series(texts, "text"), model=model, command=command
+    )
+    content["title"] = shorten(title or "Judges", MAX_TITLE_CHARACTERS)
     return Report(render_report(content, {}, "answers.html"))
 
 

@@ -1,4 +1,4 @@
-"""Report on comparisons and label sets: sections of tables, rendered by ``answers.html``."""
+"""Report on comparisons, label sets and scores of judges: sections of tables, rendered by ``answers.html``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from wisecrowd.base.registry import find
 from wisecrowd.base.run_record import record_run
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
-from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, diagnose_comparisons, diagnose_label_sets
+from wisecrowd.data.scores import ScoreCrowd
+from wisecrowd.diagnose import (
+    ComparisonDiagnosis,
+    JudgeDiagnosis,
+    LabelSetDiagnosis,
+    diagnose_comparisons,
+    diagnose_judges,
+    diagnose_label_sets,
+)
 from wisecrowd.errors import WisecrowdError
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
 from wisecrowd.io.validation.vote_checks import check_votes
@@ -342,7 +350,142 @@ def _set_workers(diagnosis: LabelSetDiagnosis) -> dict[str, Any]:
     return _worker_section(diagnosis.workers, fields, ("hit_rate", "false_alarm_rate"), text)
 
 
-# ---------------------------------------------------------------------- both
+# ---------------------------------------------------------------------- scores of judges
+
+
+def build_score_content(
+    scores: ScoreCrowd,
+    *,
+    gold: Any = None,
+    truth: Any = None,
+    texts: pd.Series | None = None,
+    versions: Any = None,
+    model: Any = None,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Build the content of a report on scores of judges.
+
+    Parameters
+    ----------
+    scores : ScoreCrowd
+        Scores.
+    gold, truth : truth-like, default=None
+        Truth that the panel is fitted with, and truth that judges are compared with.
+    texts : Series, default=None
+        Text of each task, whose length is compared with the scores.
+    versions : mapping, default=None
+        Versions of judges, in order.
+    model : Panel, default=None
+        Fitted panel.
+    command : str, default=None
+        Command line that builds the page.
+
+    Returns
+    -------
+    dict
+        Variables of the template.
+    """
+    lengths = None if texts is None else texts.astype(str).str.count(r"\S+")
+    diagnosis = diagnose_judges(scores, gold=gold, truth=truth, lengths=lengths, versions=versions, model=model)
+    figures = diagnosis.overview
+    source = "known truth" if diagnosis.truth is not None else "the labels of the panel, to which the judges contribute"
+    tiles = [
+        _tile("Scores", f"{figures['scores']:,}", f"of {figures['tasks']:,} tasks"),
+        _tile("Judges", f"{figures['judges']:,}", f"{figures['flagged_judges']:,} flagged"),
+        _tile("Effective judges", f"{figures['n_effective']:.1f}", "independent judges with the same information"),
+        _tile("People", f"{figures['people']:,}" if figures["people"] else "–", "who label tasks independently"),
+        _tile("Reference", f"{figures['reference_tasks']:,}", f"tasks, by {source}"),
+    ]
+    sections = [_judge_section(diagnosis, source), _curve_section(diagnosis), _drift_section(diagnosis)]
+    return {
+        "tiles": tiles,
+        "sentences": diagnosis.verdict,
+        "findings": _findings(scores),
+        "sections": [section for section in sections if section is not None],
+        "provenance": _provenance(diagnosis.model, scores, None, command),
+    }
+
+
+def _judge_section(diagnosis: JudgeDiagnosis, source: str) -> dict[str, Any]:
+    fields = {
+        "accuracy": _column("Accuracy", about="After every score was turned into the class that it stands for"),
+        "kappa": _column("Kappa", about="Agreement beyond chance: 0 is chance, 1 is perfect"),
+        "kappa_people": _column("Kappa with people", about="Agreement beyond chance with votes of people"),
+        "kappa_ceiling": _column("One person with others", about="Kappa of a person with the other people"),
+        "severity": _column("Severity", about="Distance of scores below the truth, as a share of the judge’s scale"),
+        "consistency": _column("Consistency", about="Intraclass correlation of repeated scores on a task"),
+        "length_bias": _column("Length bias", about="Rank correlation of score and length, given the true class"),
+        "shared": _column("Shared errors", about="Share of its errors that the other judges explain"),
+    }
+    table = diagnosis.judges.rename(columns={"n_scores": "n_votes"})
+    table = table[[name for name in table if name not in fields or table[name].notna().any()]]
+    text = f"Every judge is compared with {source}. Severity, length and repeats concern the scores as they are."
+    section = _worker_section(table, fields, ("accuracy", "shared", "severity"), text)
+    return section | {"id": "judges", "title": "Judges"}
+
+
+def _curve_section(diagnosis: JudgeDiagnosis) -> dict[str, Any]:
+    curves = diagnosis.curves
+    shown: Any = curves.head(MAX_ROWS).itertuples()
+    highest = display_name(diagnosis.model.classes_[-1])
+    columns = [
+        _column("Judge", "text"),
+        _column("Score", about="Mean score of the bin"),
+        _column("Scores", about="Number of scores"),
+        _column(f"Share of {highest}", about="Share of tasks of this class, with its standard error"),
+    ]
+    rows = [
+        {
+            "cells": [
+                _name(row.worker),
+                _number(row.score, format_number(row.score)),
+                _number(row.n_scores, f"{row.n_scores:,.0f}"),
+                _number(row.share, format_percent(row.share)) | {"bar": float(row.share), "soft": f"± {row.error:.0%}"},
+            ],
+            "tags": "",
+            "least": int(row.n_scores),
+        }
+        for row in shown
+    ]
+    caption = describe_selection(len(rows), len(curves), "bins of scores", "those of the first judges")
+    text = f"What a score of each judge means: how often tasks with this score are {highest}."
+    return {"id": "curves", "title": "Calibration curves", "text": text, "table": _table(caption, columns, rows)}
+
+
+def _drift_section(diagnosis: JudgeDiagnosis) -> dict[str, Any] | None:
+    drift = diagnosis.drift
+    if not len(drift):
+        return None
+    columns = [
+        _column("Judge", "text"),
+        _column("Versions", "text"),
+        _column("Tasks", about="Tasks that both versions scored"),
+        _column("Shift", about="Change of the mean score, with its standard error"),
+        _column("Rank correlation"),
+        _column("Labels changed"),
+        _column("Kappa", about="Change of the agreement beyond chance, with its standard error"),
+    ]
+    rows = []
+    shown: Any = drift.head(MAX_ROWS).itertuples()
+    for row in shown:
+        flags = ["changed"] if row.significant else []
+        cells = [
+            _name(row.judge) | {"flags": flags},
+            {"text": f"{display_name(row.before)} → {display_name(row.after)}", "kind": "text"},
+            _number(row.n_tasks, f"{row.n_tasks:,}"),
+            _number(row.shift, f"{row.shift:+.2f}") | {"soft": f"± {row.shift_error:.2f}"},
+            _number(row.rank_correlation, format_number(row.rank_correlation)),
+            _number(row.changed, format_percent(row.changed)),
+            _number(row.kappa_change, f"{row.kappa_change:+.2f}") | {"soft": f"± {row.kappa_error:.2f}"},
+        ]
+        rows.append({"cells": cells, "tags": " ".join(flags), "least": int(row.n_tasks)})
+    text = (
+        "Successive versions of a judge on the same tasks. A change is marked if it exceeds twice its standard error."
+    )
+    return {"id": "drift", "title": "Versions", "text": text, "table": _table("All versions.", columns, rows)}
+
+
+# ---------------------------------------------------------------------- all types
 
 
 def _worker_section(
@@ -411,7 +554,7 @@ def _methods(comparison: Comparison | None) -> dict[str, Any] | None:
     }
 
 
-def _findings(votes: Comparisons | LabelSetCrowd) -> list[dict[str, str]]:
+def _findings(votes: Comparisons | LabelSetCrowd | ScoreCrowd) -> list[dict[str, str]]:
     report = check_votes(votes)
     return [
         {"severity": finding.severity.capitalize(), "text": shorten(f"{finding.message}. {finding.fix}", 4 * MAX_REASON_CHARS)}
@@ -420,7 +563,7 @@ def _findings(votes: Comparisons | LabelSetCrowd) -> list[dict[str, str]]:
 
 
 def _provenance(
-    model: Any, votes: Comparisons | LabelSetCrowd, comparison: Comparison | None, command: str | None
+    model: Any, votes: Comparisons | LabelSetCrowd | ScoreCrowd, comparison: Comparison | None, command: str | None
 ) -> dict[str, Any]:
     run = record_run(model, votes)  # type: ignore[arg-type]  # it describes any votes
     names = list(dict.fromkeys([model.name, *(() if comparison is None else comparison.table.index)]))

@@ -89,7 +89,7 @@ class PeopleVotes:
 
     @property
     def has_votes(self) -> NDArray[np.bool_]:
-        """Whether people voted on each task."""
+        """Mask of tasks with votes of people."""
         return np.diff(self.table.tocsc().indptr) > 0
 
     def compute_shares(self) -> Array:
@@ -121,18 +121,18 @@ def make_anchors(people: PeopleVotes, gold: NDArray[np.int32] | None) -> Anchors
     -------
     Anchors
     """
-    known = np.empty(0, dtype=np.intp) if gold is None else np.flatnonzero(gold >= 0)
-    gold_evidence = np.full((len(known), people.n_classes), EXCLUDED)
+    gold_tasks = np.empty(0, dtype=np.intp) if gold is None else np.flatnonzero(gold >= 0)
+    gold_evidence = np.full((len(gold_tasks), people.n_classes), EXCLUDED)
     if gold is not None:
-        gold_evidence[np.arange(len(known)), gold[known]] = 0.0
+        gold_evidence[np.arange(len(gold_tasks)), gold[gold_tasks]] = 0.0
 
     def compute_evidence(posterior: Array, is_counted: NDArray[np.bool_]) -> Array:
         evidence = people.compute_evidence(posterior, is_counted)
-        evidence[known] += gold_evidence
+        evidence[gold_tasks] += gold_evidence
         return evidence
 
     is_anchored = people.has_votes
-    is_anchored[known] = True
+    is_anchored[gold_tasks] = True
     return Anchors(compute_evidence, is_anchored)
 
 
@@ -159,9 +159,9 @@ def make_start(answers: CodedAnswers, people: PeopleVotes, gold: NDArray[np.int3
     anchored = people.compute_shares()
     is_anchored = people.has_votes
     if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        anchored[known] = np.eye(n_classes)[gold[known]]
-        is_anchored[known] = True
+        gold_tasks = np.flatnonzero(gold >= 0)
+        anchored[gold_tasks] = np.eye(n_classes)[gold[gold_tasks]]
+        is_anchored[gold_tasks] = True
     if not levels.is_ordered:
         by_class = sparse.csr_array(
             (np.ones(len(levels.low)), (np.arange(len(levels.low)), levels.low.astype(np.int64))),

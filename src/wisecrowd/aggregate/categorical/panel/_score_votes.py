@@ -70,7 +70,8 @@ def find_score_classes(
     Raises
     ------
     InputError
-        If there are fewer than two classes, or gold and votes have other classes than the user named.
+        If there are fewer than two classes, gold and votes have other classes than the user named, or a worker is a judge and a
+        person.
 
     Examples
     --------
@@ -79,28 +80,32 @@ def find_score_classes(
     [1, 0]
     """
     votes = scores.votes
+    if votes is not None and votes.workers is not None:
+        both = votes.workers[votes.workers.isin(scores.workers)]
+        if len(both):
+            raise InputError(f"workers with scores and labels: {preview(both)}; give people other ids than judges")
     series = None if truth is None else as_truth_series(truth)
-    found = [] if votes is None or votes.classes is None else [votes.classes]
+    vocabularies = [] if votes is None or votes.classes is None else [votes.classes]
     if series is not None and len(series):
         gold_classes = pd.Index(series.unique())
         is_sortable = gold_classes.inferred_type not in ("mixed", "mixed-integer")
-        found.append(gold_classes.sort_values() if is_sortable else gold_classes)
-    if len(found) == 2 and found[0].dtype != found[1].dtype:
-        found[1] = match_id_type(found[1], found[0])
+        vocabularies.append(gold_classes.sort_values() if is_sortable else gold_classes)
+    if len(vocabularies) == 2 and vocabularies[0].dtype != vocabularies[1].dtype:
+        vocabularies[1] = match_id_type(vocabularies[1], vocabularies[0])
     if classes is not None:
         index = as_vocabulary(classes, "class")
-        unknown = [name for part in found for name in part if name not in match_id_type(index, part)]
+        unknown = [name for part in vocabularies for name in part if name not in match_id_type(index, part)]
         if unknown:
             raise InputError(
                 f"gold or votes have classes that were not named: {preview(unknown)}; the classes are {preview(index, 8)}"
             )
-        if not found and len(index) != 2:
+        if not vocabularies and len(index) != 2:
             raise InputError(
                 f"scores without gold and votes of people can be divided into two classes only; got {len(index):,} classes. "
                 "Give gold: truth=…"
             )
     else:
-        index = unite_vocabularies(found) if found else pd.Index([0, 1])
+        index = unite_vocabularies(vocabularies) if vocabularies else pd.Index([0, 1])
     if len(index) < 2:
         raise InputError(
             f"gold and votes have the class {preview(index)} only; add gold of another class, or name all classes: classes=[…]"
@@ -133,11 +138,6 @@ def convert_scores(
     -------
     Crowd
         Votes of judges, then of people.
-
-    Raises
-    ------
-    InputError
-        If a worker is a judge and a person.
     """
     counts = np.asarray(answers.table.T @ posterior)
     level = answers.levels.find(scores.worker, scores.score)
@@ -145,9 +145,6 @@ def convert_scores(
     workers = scores.workers
     if people is not None:
         assert people.workers is not None
-        both = people.workers[people.workers.isin(workers)]
-        if len(both):
-            raise InputError(f"workers with scores and labels: {preview(both)}; give people other ids than judges")
         workers = pd.Index([*workers, *people.workers])
         task = np.concatenate([task, people.task])
         worker = np.concatenate([worker, people.worker_codes + scores.n_workers])
