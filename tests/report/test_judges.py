@@ -125,3 +125,9 @@ def test_browser_sorts_and_opens_judges(browser: Any, built: report.Report, tmp_
     assert len(find("#judges details table")) == 5
     assert find("#judges details table")[0].is_displayed()
     assert browser.get_log("browser") == []
+
+
+def test_the_verdict_of_a_panel_without_groups_is_on_the_page(simulated_panel: PanelSimulation) -> None:
+    panel = Panel(kinds=simulated_panel.kinds).fit(simulated_panel.crowd)
+    page = report.build(simulated_panel.crowd, model=panel, compare=False).html
+    assert "5 judges carry the information of" in page or "5 judges are only one vote" in page

@@ -81,7 +81,7 @@ def build_section(
     return {
         "rows": rows,
         "caption": describe_selection(len(rows), len(judges), "judges", rule),
-        "sentences": _write_sentences(diagnosis, judges, groups),
+        "sentences": [*_write_sentences(diagnosis, judges, groups), *getattr(panel, "verdict_", ())],
         "groups": groups,
         "with_people": bool(judges["worth"].notna().any()),
         "with_scores": calibration is not None,
