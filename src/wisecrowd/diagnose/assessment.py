@@ -128,7 +128,7 @@ class CrowdAssessment:
 
     @cached_property
     def can_rate_workers(self) -> bool:
-        """Whether there are few enough rare classes for the tables of votes by classes that rating workers needs."""
+        """True if there are few enough rare classes for the tables of votes by classes that rating workers needs."""
         try:
             check_class_count(self.crowd, has_vote_tables=True)
         except InputError:

@@ -106,7 +106,7 @@ class EvaluationItems:
 
     @property
     def is_labelled(self) -> NDArray[np.bool_]:
-        """Whether people labelled each item."""
+        """Mask of the items that people labelled."""
         return ~np.isnan(self.label)
 
     @property
@@ -116,12 +116,12 @@ class EvaluationItems:
 
     @property
     def is_share(self) -> bool:
-        """Whether labels lie between 0 and 1, so that their mean is a rate."""
+        """True if labels lie between 0 and 1, so that their mean is a rate."""
         return bool(len(self.rating) and self.rating.min() >= 0 and self.rating.max() <= 1)
 
     @property
     def is_binary(self) -> bool:
-        """Whether all labels are 0 or 1."""
+        """True if all labels are 0 or 1."""
         return bool(len(self.rating) and np.isin(self.rating, (0.0, 1.0)).all())
 
     @classmethod

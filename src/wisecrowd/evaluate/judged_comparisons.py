@@ -73,7 +73,7 @@ class ArenaItems:
 
     @property
     def is_labelled(self) -> NDArray[np.bool_]:
-        """Whether people compared each pair."""
+        """Mask of the pairs that people compared."""
         return ~np.isnan(self.label)
 
     @classmethod

@@ -58,7 +58,7 @@ class MethodCheck:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the held-out votes reject the method."""
+        """True if the held-out votes reject the method."""
         return self.recommended != self.method
 
 

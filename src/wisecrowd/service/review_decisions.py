@@ -63,7 +63,7 @@ class Decision:
 
     @property
     def is_skip(self) -> bool:
-        """Whether the task was left open."""
+        """True if the task was left open."""
         return self.truth is None
 
 
@@ -193,7 +193,7 @@ class DecisionLog:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a decision to take back."""
+        """True if there is a decision to take back."""
         return bool(self._undoable)
 
     @property

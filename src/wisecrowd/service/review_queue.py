@@ -60,7 +60,7 @@ class TaskTable:
 
     @property
     def is_audit(self) -> bool:
-        """Whether ``wisecrowd audit`` drew the tasks."""
+        """True if ``wisecrowd audit`` drew the tasks."""
         return "weight" in self.columns
 
 

@@ -21,7 +21,7 @@ class StepClassifier(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether a fit never increases the loss."""
+        """True if a fit never increases the loss."""
 
     def fit(
         self, X: NDArray[np.float64], targets: NDArray[np.float64], weight: NDArray[np.float64] | None = None
