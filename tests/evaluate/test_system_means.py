@@ -163,6 +163,7 @@ def test_degrees_of_freedom_follow_the_kurtosis() -> None:
     [
         ({"label": np.r_[1.0, np.full(399, np.nan)]}, "1 labelled items"),
         ({"stratum": (np.arange(400) > 79).astype(int)}, "a stratum of the system"),
+        ({"cluster": np.arange(400) // 100}, "belong to one cluster"),
         ({"inclusion": np.zeros(400)}, "inclusion probability"),
         ({"inclusion": np.full(400, np.nan)}, "Keep the column inclusion"),
     ],
@@ -180,3 +181,5 @@ def test_wrong_options_are_refused() -> None:
 def test_few_labels_are_reported() -> None:
     with pytest.warns(DataWarning, match="only 12 labelled"):
         estimate_system_means(make_items(n_labelled=12))
+    with pytest.warns(DataWarning, match="only 8 clusters with labels"):
+        estimate_system_means(dataclasses.replace(make_items(), cluster=np.arange(400) // 10))

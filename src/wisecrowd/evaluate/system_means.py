@@ -246,10 +246,19 @@ def _find_cells(items: EvaluationItems) -> tuple[Codes, Codes]:
             f"a stratum of the system {items.systems[codes[position] // n_strata]!r} has {in_cell[position]} labelled items; every "
             f"stratum needs {MIN_LABELS}: label more of them, or merge strata"
         )
-    if (n_labelled < FEW_LABELS).any():
+    labelled = items.is_labelled
+    pairs = np.unique(np.stack([items.system[labelled], items.cluster[labelled]]), axis=1)
+    n_clusters = np.bincount(pairs[0], minlength=len(items.systems))
+    name = items.systems[int(np.argmin(n_clusters))]
+    if (n_clusters < MIN_LABELS).any():
+        raise InputError(
+            f"all labelled items of the system {name!r} belong to one cluster, so nothing shows how clusters differ; label "
+            "items of several clusters"
+        )
+    if (n_clusters < FEW_LABELS).any():
+        what = "labelled items" if n_clusters.min() == n_labelled.min() else "clusters with labels"
         warnings.warn(
-            f"the system {items.systems[int(np.argmin(n_labelled))]!r} has only {n_labelled.min()} labelled items; intervals are "
-            f"rough below {FEW_LABELS}",
+            f"the system {name!r} has only {n_clusters.min()} {what}; intervals are rough below {FEW_LABELS}",
             DataWarning,
             stacklevel=4,
         )

@@ -58,9 +58,9 @@ def read(path: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
             )
         metrics = sample.get("metrics")
         if not isinstance(metrics, list):  # releases before 0.4.5 do not list the metrics
-            known = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
+            fields = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
             metrics = [
-                name for name, value in sample.items() if name not in known and isinstance(value, bool | int | float)
+                name for name, value in sample.items() if name not in fields and isinstance(value, bool | int | float)
             ]
         filtered = str(sample.get("filter", "none"))
         item = {"system": system, "task": f"{prefix}{sample['doc_id']}"}
