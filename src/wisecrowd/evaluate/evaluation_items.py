@@ -323,8 +323,8 @@ def _read_numbers(values: pd.Series[Any], positive: Any, noun: str) -> Array:
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.isna().any() and not pd.api.types.is_numeric_dtype(values):
         words = values.astype(str).str.strip().str.lower()
-        known = dict.fromkeys(_TRUE_WORDS, 1.0) | dict.fromkeys(_FALSE_WORDS, 0.0)
-        numbers = numbers.fillna(words.map(known))
+        number_of_word = dict.fromkeys(_TRUE_WORDS, 1.0) | dict.fromkeys(_FALSE_WORDS, 0.0)
+        numbers = numbers.fillna(words.map(number_of_word))
     invalid = ~np.isfinite(numbers.to_numpy(dtype=np.float64))
     if invalid.any():
         raise InputError(

@@ -102,15 +102,15 @@ def _compare_on_items(item: Codes, rater: Codes, residual: Array, n_raters: int)
     is_compared = diagonal > 1e-9
     sums = np.bincount(rater, weights=deviation, minlength=n_raters)
     quadratic = float((sums[is_compared] ** 2 / diagonal[is_compared]).sum())
-    left = np.array([
+    coefficients = np.array([
         [float((row_square[is_compared] / diagonal[is_compared]).sum()), float(is_compared.sum())],
         [float(diagonal.sum()), float(len(item) - n_items)],
     ])  # fmt: skip
-    right = np.array([quadratic, float(deviation @ deviation)])
+    moments = np.array([quadratic, float(deviation @ deviation)])
     freedom = float(max(is_compared.sum() - 1, 0))
     if (
-        abs(np.linalg.det(left)) < 1e-9 * np.abs(left).max() ** 2
+        abs(np.linalg.det(coefficients)) < 1e-9 * np.abs(coefficients).max() ** 2
     ):  # two raters on every item: nothing tells the two apart
-        return RaterVariance(0.0, float(right[1] / max(left[1, 1], 1.0)), freedom)
-    between, within = np.linalg.solve(left, right)
+        return RaterVariance(0.0, float(moments[1] / max(coefficients[1, 1], 1.0)), freedom)
+    between, within = np.linalg.solve(coefficients, moments)
     return RaterVariance(max(float(between), 0.0), max(float(within), 0.0), freedom)

@@ -289,13 +289,13 @@ def find_inclusion(items: EvaluationItems, cell: Codes, n_cells: int) -> Array:
     if items.inclusion is None:
         share = np.bincount(cell[items.is_labelled], minlength=n_cells) / np.bincount(cell, minlength=n_cells)
         return np.asarray(share[cell], dtype=np.float64)
-    given = items.inclusion[items.is_labelled]
-    is_valid = (given > 0) & (given <= 1)
+    probability = items.inclusion[items.is_labelled]
+    is_valid = (probability > 0) & (probability <= 1)
     if not is_valid.all():
         invalid = items.task[items.is_labelled][~is_valid]
         raise InputError(
             f"the inclusion probability of labelled items must lie above 0 and at most at 1; {preview(invalid)} "
-            f"have {preview(given[~is_valid].tolist())}. Keep the column inclusion of the plan"
+            f"have {preview(probability[~is_valid].tolist())}. Keep the column inclusion of the plan"
         )
     return items.inclusion
 

@@ -392,7 +392,7 @@ def _make_benchmark(n_draws: int) -> Benchmark:
         remarks=(
             "Civil Comments: 2,500 comments, half of them toxic, with scores of 24 judges; every draw takes 2,500 comments with "
             "replacement, and the target is the rate over all comments. The prior of the judges' weights and the use of ranks of "
-            "scores were chosen on 60 to 200 samples of this data set (without replacement, other seeds), so its widths are "
+            "scores were chosen on 60 to 200 samples of this data set (other seeds), so its widths are "
             "slightly favourable; coverage was not a criterion. Two of 20 raters: raters say toxic for 80 % of toxic and 20 % of "
             "other comments, shifted by a severity with standard deviation .12 (real judges) or .5 (probit scale, simulated), and "
             "the target is the mean over all such people. Designs: half of the labels at random, and the other half by `--plan`, "
