@@ -52,6 +52,7 @@ def test_local_files_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "content",
     [VOTES, gzip.compress(VOTES), VOTES.replace(b",", b"\t"), b'{"task": "t1", "worker": "ann", "label": "cat"}\n'],
+    ids=["csv", "gzip", "tsv", "json"],  # gzip stores the time, and the processes of a run need equal ids
 )
 def test_votes_come_through_standard_input(pipe: Callable[[bytes], None], content: bytes) -> None:
     pipe(content)
