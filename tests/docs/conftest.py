@@ -73,7 +73,7 @@ _app = functools.cache(build_app)
 
 
 def run_step(step: Step, folder: Path, names: dict[str, Any]) -> str:
-    """Run a step and return its standard output."""
+    """Run a step and return its output, as a terminal shows it."""
     if step.kind == "program":
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(step.code, "<page>", "exec"), names)
@@ -84,8 +84,8 @@ def run_step(step: Step, folder: Path, names: dict[str, Any]) -> str:
         return process.stdout
     result = CliRunner(env={"COLUMNS": "80"}).invoke(_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False)
     assert result.exit_code == 0, f"$ {step.code}\n{result.stderr}"
-    assert result.stderr == "", f"$ {step.code}\n{result.stderr}"
-    return result.stdout
+    # A slow machine reports progress; warnings belong to the output of the page.
+    return re.sub(r"^.*: \d+ % after \d+ s.*\n", "", result.output, flags=re.MULTILINE)
 
 
 @pytest.fixture

@@ -197,6 +197,9 @@ found |= {f"kept/{key}": value for key, value in kept(sys.argv[1]).items()}
         + REFUSED
         + """
 np.savez(f"{sys.argv[2]}/{team.rank}.npz", **found)
+torch.distributed.barrier()
+sys.stdout.flush()
+os._exit(0)  # after refused work, gloo may abort while Python ends
 """,
         killed[0],
         folder,

@@ -35,6 +35,9 @@ FILLED = pd.DataFrame(
 POSTERIOR = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.8, 0.2]])
 CALLS: dict[str, Callable[..., Any]] = {
     "abilities": lambda **more: plot.abilities(pd.Series({"a": 0.5, "b": 0.7}), {"a": 0.6, "b": 0.8}, **more),
+    "agreement": lambda **more: plot.agreement(
+        wisecrowd.Crowd.from_triples([(t, w, "xy"[(t + (w == "c")) % 2]) for t in range(4) for w in "abc"]), **more
+    ),
     "budget": lambda **more: plot.budget(pd.DataFrame({"votes": [1, 2], "accuracy": [0.5, 0.6]}), **more),
     "calibration": lambda **more: plot.calibration(np.array([0, 1, 1, 1]), POSTERIOR, **more),
     "confusion": lambda **more: plot.confusion(np.eye(2), **more),

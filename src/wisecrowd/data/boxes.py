@@ -14,7 +14,18 @@ from wisecrowd.data.marks import MarkCrowd
 class BoxCrowd(MarkCrowd):
     """Boxes of workers: x and y of the upper left corner, width and height, and a class.
 
-    See `MarkCrowd` for parameters, attributes and construction.
+    See `MarkCrowd` for attributes and construction.
+
+    Parameters
+    ----------
+    task, worker : array-like of shape (n_votes,)
+        Positions in ``tasks`` and ``workers``.
+    assignment, label : array-like of shape (n_marks,)
+        Position of the assignment of a mark, and position of its class in ``classes``.
+    coordinates : array-like of shape (n_marks, n_coordinates)
+        Place of every mark.
+    tasks, workers, classes : Index
+        Vocabularies.
 
     Examples
     --------

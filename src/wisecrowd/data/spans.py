@@ -15,7 +15,18 @@ from wisecrowd.data.marks import MarkCrowd
 class SpanCrowd(MarkCrowd):
     """Spans of workers: start and end (exclusive) in characters or tokens, and a class. Spans may overlap and nest.
 
-    See `MarkCrowd` for parameters, attributes and construction.
+    See `MarkCrowd` for attributes and construction.
+
+    Parameters
+    ----------
+    task, worker : array-like of shape (n_votes,)
+        Positions in ``tasks`` and ``workers``.
+    assignment, label : array-like of shape (n_marks,)
+        Position of the assignment of a mark, and position of its class in ``classes``.
+    coordinates : array-like of shape (n_marks, n_coordinates)
+        Place of every mark.
+    tasks, workers, classes : Index
+        Vocabularies.
 
     Examples
     --------
@@ -37,7 +48,17 @@ class SpanCrowd(MarkCrowd):
 
     @classmethod
     def format_coordinates(cls, coordinates: NDArray[np.float64]) -> list[Any]:
-        """See `MarkCrowd.format_coordinates`; offsets are whole numbers."""
+        """Return offsets as columns of whole numbers.
+
+        Parameters
+        ----------
+        coordinates : ndarray of shape (n, 2)
+            Offsets; NaN where nothing was marked.
+
+        Returns
+        -------
+        list of array
+        """
         if np.isnan(coordinates).any():
             return [pd.array(column).astype("Int64") for column in coordinates.T]
         return [column.astype(np.int64) for column in coordinates.T]

@@ -14,12 +14,12 @@ pytest.importorskip("torch")
 
 
 def test_figures_are_those_of_the_groups_with_the_heaviest_first(small: Dataset) -> None:
-    figures = MixtureGroups("CMM, logistic")(small, 0)
+    figures = MixtureGroups("CMM, default")(small, 0)
     assert tuple(figures) == MixtureGroups.figures
     weights = [figures[f"weight {number}"] for number in (1, 2, 3)]
     assert sum(weights) == pytest.approx(1, abs=1e-6)
     assert weights == sorted(weights, reverse=True)
-    fitted = ENTRIES["CMM, logistic"].fitted(small, 0)  # type: ignore[attr-defined]
+    fitted = ENTRIES["CMM, default"].fitted(small, 0)  # type: ignore[attr-defined]
     assert figures["entropy 2"] == pytest.approx(fitted.groups_["entropy"].iloc[1])
 
 

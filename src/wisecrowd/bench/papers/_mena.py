@@ -113,7 +113,7 @@ class MenaLearner(LearnerEntry):
 
     >>> dataset = GaussianGroups(50, n_tasks=200).load(seed=0)
     >>> sorted(MenaLearner("cmm", network=False)(dataset, 0))
-    ['G-JS', 'I-JS', 'test accuracy', 'train accuracy']
+    ['G-JS', 'I-JS', 'iterations', 'test accuracy', 'train accuracy']
     """
 
     network: bool = True

@@ -94,6 +94,9 @@ class CMM(Learner):
 
     references: ClassVar[tuple[str, ...]] = ("mena2019revisiting",)
     needs_workers: ClassVar[bool] = False
+    breaks: ClassVar[dict[str, str]] = {
+        "the_objective_never_falls": "with cross-fitting, the objective is the likelihood of tasks that a classifier has not seen",
+    }
 
     classifier: Any = parameter(default="logistic", help=CLASSIFIER_HELP)
     l2: float | None = parameter(default=None, help=CLASSIFIER_L2_HELP)
