@@ -145,7 +145,9 @@ def test_termination_under_load_answers_what_is_running_and_loses_nothing(
     for client in clients:
         client.join()
     assert service.process.returncode == 0, message
-    assert all("refused" in reason or reason == "503" for reason in unanswered), unanswered
+    # A connection that waits to be accepted when the service ends is reset by the system.
+    known = ("refused", "reset", "closed connection", "Broken pipe", "503")
+    assert all(any(part in reason for part in known) for reason in unanswered), unanswered
     with contextlib.closing(sqlite3.connect(tmp_path / "votes.db")) as connection:
         stored = {json.loads(source[3:])[1] for (source,) in connection.execute("SELECT source FROM records")}
     assert {f"v{n}" for n in acknowledged} <= stored
