@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -16,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.answer_type import AnswerType
+from wisecrowd.data.answers_by_task import AnswersByTask, compute_answers_digest, order_by_task
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table
-from wisecrowd.data.rows import as_codes, draw_heldout
+from wisecrowd.data.rows import as_codes
 from wisecrowd.errors import InputError, check_choice, preview
-from wisecrowd.utils.notebook import MAX_ROWS, render_html
 from wisecrowd.utils.text import count_noun
 
 #: Separators of labels in one cell, in the order in which they are tried.
@@ -46,7 +45,7 @@ class DistinctSets(NamedTuple):
     label: NDArray[np.int32]
 
 
-class LabelSetCrowd:
+class LabelSetCrowd(AnswersByTask):
     """Sparse, immutable votes on label sets.
 
     An *assignment* is a task that a worker has answered. Assignment ``n`` is worker ``workers[worker[n]]`` on task
@@ -102,16 +101,8 @@ class LabelSetCrowd:
         mark_label = as_codes(label, len(self.labels), "label")
         if len(task_codes) != len(worker_codes) or len(mark) != len(mark_label):
             raise InputError("task and worker need one value per assignment, assignment and label one per mark")
-        key = task_codes.astype(np.int64) * len(self.workers) + worker_codes
-        order = np.argsort(key, kind="stable")
-        repeated = np.flatnonzero(np.diff(key[order]) == 0)
-        if repeated.size:
-            row = order[repeated[0]]
-            raise InputError(
-                f"{count_noun(repeated.size, 'repeated row')}; for example worker "
-                f"{preview([self.workers[worker_codes[row]]])} answered task {preview([self.tasks[task_codes[row]]])} twice. Keep "
-                "one row each, or choose duplicates='first', 'last' or 'union'"
-            )
+        advice = "Keep one row each, or choose duplicates='first', 'last' or 'union'"
+        order = order_by_task(task_codes, worker_codes, self.tasks, self.workers, advice=advice)
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
         mark_key = rank[mark] * max(len(self.labels), 1) + mark_label
@@ -273,37 +264,9 @@ class LabelSetCrowd:
     # ------------------------------------------------------------------ sizes and derived quantities
 
     @property
-    def n_votes(self) -> int:
-        """Number of assignments."""
-        return len(self.task)
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return len(self.tasks)
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    @property
     def n_labels(self) -> int:
         """Number of labels."""
         return len(self.labels)
-
-    def __len__(self) -> int:
-        return self.n_tasks
-
-    @cached_property
-    def votes_per_task(self) -> NDArray[np.int64]:
-        """Number of assignments of each task."""
-        return np.bincount(self.task, minlength=self.n_tasks)
-
-    @cached_property
-    def votes_per_worker(self) -> NDArray[np.int64]:
-        """Number of assignments of each worker."""
-        return np.bincount(self.worker, minlength=self.n_workers)
 
     @cached_property
     def mark_counts(self) -> NDArray[np.float64]:
@@ -337,12 +300,8 @@ class LabelSetCrowd:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the contents; equal crowds have equal digests."""
-        sha = hashlib.sha256(b"label sets")
-        for index in (self.tasks, self.workers, self.labels):
-            sha.update(pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
-        for array in (self.task, self.worker, self.mark, self.label):
-            sha.update(np.ascontiguousarray(array).tobytes())
-        return sha.hexdigest()
+        vocabularies = (self.tasks, self.workers, self.labels)
+        return compute_answers_digest("label sets", vocabularies, (self.task, self.worker, self.mark, self.label))
 
     # ------------------------------------------------------------------ selections
 
@@ -364,8 +323,7 @@ class LabelSetCrowd:
         >>> LabelSetCrowd.from_frame(frame).take([True, False]).n_votes
         1
         """
-        selection = np.asarray(rows)
-        kept_votes = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
+        kept_votes = self._select_rows(rows)
         rank = np.full(self.n_votes, -1, dtype=np.int64)
         rank[kept_votes] = np.arange(len(kept_votes))
         is_kept = rank[self.mark] >= 0
@@ -373,30 +331,6 @@ class LabelSetCrowd:
             self.task[kept_votes], self.worker[kept_votes], rank[self.mark[is_kept]], self.label[is_kept],
             tasks=self.tasks, workers=self.workers, labels=self.labels,
         )  # fmt: skip
-
-    def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[LabelSetCrowd, LabelSetCrowd]:
-        """Split the assignments at random into visible and held-out ones, to validate without gold.
-
-        Parameters
-        ----------
-        fraction : float, default=0.2
-            Fraction of the assignments to hold out.
-        random_state : int, default=0
-            Seed.
-
-        Returns
-        -------
-        visible, heldout : LabelSetCrowd
-            Both over the vocabularies of this crowd.
-
-        Examples
-        --------
-        >>> frame = {"task": list("aabb"), "worker": [1, 2, 1, 2], "labels": ["x", "", "x|y", "y"]}
-        >>> [part.n_votes for part in LabelSetCrowd.from_frame(frame).hide(0.5)]
-        [2, 2]
-        """
-        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
-        return self.take(~is_heldout), self.take(is_heldout)
 
     # ------------------------------------------------------------------ output
 
@@ -422,17 +356,6 @@ class LabelSetCrowd:
                 "labels": pd.Series(sets, dtype=object),
             }
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LabelSetCrowd):
-            return NotImplemented
-        return self.n_votes == other.n_votes and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def _repr_html_(self) -> str:
-        return render_html(repr(self), self.take(np.arange(min(self.n_votes, MAX_ROWS))).to_frame())
 
     def __repr__(self) -> str:
         per_vote = len(self.label) / max(self.n_votes, 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -15,18 +14,17 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data import vocabulary as vocab
-from wisecrowd.data.answer_type import AnswerType
+from wisecrowd.data.answers_by_task import AnswersByTask, compute_answers_digest, order_by_task
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table
-from wisecrowd.data.rows import as_codes, draw_heldout
+from wisecrowd.data.rows import as_codes
 from wisecrowd.errors import InputError, preview
-from wisecrowd.utils.notebook import MAX_ROWS, render_html
 from wisecrowd.utils.text import count_noun
 
 #: Coordinates beyond this size lose precision when areas are computed.
 MAX_COORDINATE = 1e12
 
 
-class MarkCrowd(ABC):
+class MarkCrowd(AnswersByTask):
     """Sparse, immutable marks of workers on tasks, such as boxes on images or spans of texts.
 
     An *assignment* is a task that a worker has seen. Assignment ``n`` is worker ``workers[worker[n]]`` on task
@@ -53,7 +51,6 @@ class MarkCrowd(ABC):
         If codes or coordinates are invalid, or an assignment repeats.
     """
 
-    answer_type: ClassVar[AnswerType]
     #: Columns of ``coordinates``.
     coordinate_names: ClassVar[tuple[str, ...]]
     #: Word for one mark, for messages. It is the class of marks that have none.
@@ -88,16 +85,10 @@ class MarkCrowd(ABC):
             raise InputError(
                 "task and worker need one value per assignment; assignment, label and coordinates one per mark"
             )
-        key = task_codes.astype(np.int64) * len(self.workers) + worker_codes
-        order = np.argsort(key, kind="stable")
-        repeated = np.flatnonzero(np.diff(key[order]) == 0)
-        if repeated.size:
-            row = order[repeated[0]]
-            raise InputError(
-                f"{count_noun(repeated.size, 'repeated assignment')}; for example worker "
-                f"{preview([self.workers[worker_codes[row]]])} has task {preview([self.tasks[task_codes[row]]])} twice. List each "
-                "assignment once"
-            )
+        order = order_by_task(
+            task_codes, worker_codes, self.tasks, self.workers,
+            noun="repeated assignment", verb="has", advice="List each assignment once",
+        )  # fmt: skip
         self._check_places(places, lambda row: self._describe_mark(task_codes, worker_codes, mark, row))
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
@@ -239,42 +230,14 @@ class MarkCrowd(ABC):
     # ------------------------------------------------------------------ sizes and derived quantities
 
     @property
-    def n_votes(self) -> int:
-        """Number of assignments."""
-        return len(self.task)
-
-    @property
     def n_marks(self) -> int:
         """Number of marks."""
         return len(self.mark)
 
     @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return len(self.tasks)
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.classes)
-
-    def __len__(self) -> int:
-        return self.n_tasks
-
-    @cached_property
-    def votes_per_task(self) -> NDArray[np.int64]:
-        """Number of assignments of each task."""
-        return np.bincount(self.task, minlength=self.n_tasks)
-
-    @cached_property
-    def votes_per_worker(self) -> NDArray[np.int64]:
-        """Number of assignments of each worker."""
-        return np.bincount(self.worker, minlength=self.n_workers)
 
     @cached_property
     def marks_per_worker(self) -> NDArray[np.int64]:
@@ -292,19 +255,11 @@ class MarkCrowd(ABC):
         return self.worker[self.mark]
 
     @cached_property
-    def task_offset(self) -> NDArray[np.int64]:
-        """Task ``t`` has the assignments ``task_offset[t]:task_offset[t + 1]``."""
-        return np.concatenate([[0], np.cumsum(self.votes_per_task)]).astype(np.int64)
-
-    @cached_property
     def digest(self) -> str:
         """SHA-256 of the contents; equal crowds have equal digests."""
-        sha = hashlib.sha256(self.answer_type.encode())
-        for index in (self.tasks, self.workers, self.classes):
-            sha.update(pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
-        for array in (self.task, self.worker, self.mark, self.label, self.coordinates):
-            sha.update(np.ascontiguousarray(array).tobytes())
-        return sha.hexdigest()
+        vocabularies = (self.tasks, self.workers, self.classes)
+        arrays = (self.task, self.worker, self.mark, self.label, self.coordinates)
+        return compute_answers_digest(self.answer_type, vocabularies, arrays)
 
     # ------------------------------------------------------------------ selection
 
@@ -321,8 +276,7 @@ class MarkCrowd(ABC):
         MarkCrowd
             A crowd of this class.
         """
-        selection = np.asarray(rows)
-        selected_votes = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
+        selected_votes = self._select_rows(rows)
         rank = np.full(self.n_votes, -1, dtype=np.int64)
         rank[selected_votes] = np.arange(len(selected_votes))
         is_kept = rank[self.mark] >= 0
@@ -330,24 +284,6 @@ class MarkCrowd(ABC):
             self.task[selected_votes], self.worker[selected_votes], rank[self.mark[is_kept]], self.label[is_kept],
             self.coordinates[is_kept], tasks=self.tasks, workers=self.workers, classes=self.classes,
         )  # fmt: skip
-
-    def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[Self, Self]:
-        """Split the assignments at random into visible and held-out ones, to validate without gold.
-
-        Parameters
-        ----------
-        fraction : float, default=0.2
-            Fraction of the assignments to hold out.
-        random_state : int, default=0
-            Seed.
-
-        Returns
-        -------
-        visible, heldout : MarkCrowd
-            Both over the vocabularies of this crowd.
-        """
-        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
-        return self.take(~is_heldout), self.take(is_heldout)
 
     # ------------------------------------------------------------------ output
 
@@ -389,17 +325,6 @@ class MarkCrowd(ABC):
             One column per coordinate.
         """
         return list(coordinates.T)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return self.n_votes == other.n_votes and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def _repr_html_(self) -> str:
-        return render_html(repr(self), self.take(np.arange(min(self.n_votes, MAX_ROWS))).to_frame())
 
     def __repr__(self) -> str:
         return (

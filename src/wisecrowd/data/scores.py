@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -14,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.answer_type import AnswerType
+from wisecrowd.data.answers_by_task import AnswersByTask, compute_answers_digest
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table, read_numbers
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.rows import as_codes, draw_heldout
+from wisecrowd.data.rows import as_codes
 from wisecrowd.errors import InputError, check_choice, preview
-from wisecrowd.utils.notebook import MAX_ROWS, render_html
 from wisecrowd.utils.text import count_noun
 
 
-class ScoreCrowd:
+class ScoreCrowd(AnswersByTask):
     """Sparse, immutable scores of judges on tasks.
 
     Row ``n`` says that judge ``workers[worker[n]]`` gave task ``tasks[task[n]]`` the score ``score[n]``. Judges may use different
@@ -243,34 +242,6 @@ class ScoreCrowd:
 
     # ------------------------------------------------------------------ sizes and derived quantities
 
-    @property
-    def n_votes(self) -> int:
-        """Number of scores."""
-        return len(self.task)
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return len(self.tasks)
-
-    @property
-    def n_workers(self) -> int:
-        """Number of judges."""
-        return len(self.workers)
-
-    def __len__(self) -> int:
-        return self.n_tasks
-
-    @cached_property
-    def votes_per_task(self) -> NDArray[np.int64]:
-        """Number of scores of each task."""
-        return np.bincount(self.task, minlength=self.n_tasks)
-
-    @cached_property
-    def votes_per_worker(self) -> NDArray[np.int64]:
-        """Number of scores of each judge."""
-        return np.bincount(self.worker, minlength=self.n_workers)
-
     @cached_property
     def weight(self) -> NDArray[np.float64]:
         """Weight of each score: one, divided by the number of scores of the judge on the task."""
@@ -281,13 +252,8 @@ class ScoreCrowd:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the contents; equal scores have equal digests."""
-        sha = hashlib.sha256(b"scores")
-        for index in (self.tasks, self.workers):
-            sha.update(pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
-        for array in (self.task, self.worker, self.score):
-            sha.update(np.ascontiguousarray(array).tobytes())
-        sha.update(b"" if self.votes is None else self.votes.digest.encode())
-        return sha.hexdigest()
+        votes = np.frombuffer(b"" if self.votes is None else self.votes.digest.encode(), dtype=np.uint8)
+        return compute_answers_digest("scores", (self.tasks, self.workers), (self.task, self.worker, self.score, votes))
 
     # ------------------------------------------------------------------ selections
 
@@ -309,8 +275,7 @@ class ScoreCrowd:
         >>> scores.take([True, False]).n_votes
         1
         """
-        selection = np.asarray(rows)
-        chosen = np.arange(self.n_votes)[selection if selection.size else slice(0)]
+        chosen = self._select_rows(rows)
         return ScoreCrowd(
             self.task[chosen], self.worker[chosen], self.score[chosen],
             tasks=self.tasks, workers=self.workers, votes=self.votes,
@@ -351,30 +316,6 @@ class ScoreCrowd:
             tasks=self.tasks, workers=self.workers[position], votes=self.votes,
         )  # fmt: skip
 
-    def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[ScoreCrowd, ScoreCrowd]:
-        """Split the scores at random into visible and held-out ones.
-
-        Parameters
-        ----------
-        fraction : float, default=0.2
-            Fraction of the scores to hold out.
-        random_state : int, default=0
-            Seed.
-
-        Returns
-        -------
-        visible, heldout : ScoreCrowd
-            Both over the vocabularies of these scores.
-
-        Examples
-        --------
-        >>> scores = ScoreCrowd.from_frame({"task": ["t1", "t2"], "worker": ["gpt", "gpt"], "score": [7, 2]})
-        >>> [part.n_votes for part in scores.hide(0.5)]
-        [1, 1]
-        """
-        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
-        return self.take(~is_heldout), self.take(is_heldout)
-
     # ------------------------------------------------------------------ output
 
     def to_frame(self) -> pd.DataFrame:
@@ -388,17 +329,6 @@ class ScoreCrowd:
         return pd.DataFrame(
             {"task": self.tasks.take(self.task), "worker": self.workers.take(self.worker), "score": self.score}
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ScoreCrowd):
-            return NotImplemented
-        return self.n_votes == other.n_votes and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def _repr_html_(self) -> str:
-        return render_html(repr(self), self.take(np.arange(min(self.n_votes, MAX_ROWS))).to_frame())
 
     def __repr__(self) -> str:
         votes = ""

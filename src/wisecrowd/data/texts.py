@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -15,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.answer_type import AnswerType
+from wisecrowd.data.answers_by_task import AnswersByTask, compute_answers_digest, order_by_task
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table
-from wisecrowd.data.rows import as_codes, draw_heldout
+from wisecrowd.data.rows import as_codes
 from wisecrowd.errors import InputError, check_choice, preview
-from wisecrowd.utils.notebook import MAX_ROWS, render_html
 from wisecrowd.utils.text import count_noun
 
 #: Treatment of case and punctuation.
@@ -118,7 +117,7 @@ def tokenize(texts: Any, *, normalisation: Normalisation = "words", unit: TextUn
     return TokenCodes(offset, code, pd.Index(encoded.dictionary.to_pylist(), dtype=object))
 
 
-class TextCrowd:
+class TextCrowd(AnswersByTask):
     """Immutable texts of workers, one per task and worker, sorted by task and worker.
 
     Text ``n`` is by worker ``workers[worker[n]]`` on task ``tasks[task[n]]``. Build a crowd with `from_frame`.
@@ -154,16 +153,8 @@ class TextCrowd:
         texts = np.asarray(text, dtype=object)
         if not len(task_codes) == len(worker_codes) == len(texts):
             raise InputError("task, worker and text need one value per answer")
-        key = task_codes.astype(np.int64) * len(self.workers) + worker_codes
-        order = np.argsort(key, kind="stable")
-        repeated = np.flatnonzero(np.diff(key[order]) == 0)
-        if repeated.size:
-            row = order[repeated[0]]
-            raise InputError(
-                f"{count_noun(repeated.size, 'repeated row')}; for example worker "
-                f"{preview([self.workers[worker_codes[row]]])} answered task {preview([self.tasks[task_codes[row]]])} twice. Keep "
-                "one row each, or choose duplicates='first' or 'last'"
-            )
+        advice = "Keep one row each, or choose duplicates='first' or 'last'"
+        order = order_by_task(task_codes, worker_codes, self.tasks, self.workers, advice=advice)
         self.task, self.worker, self.text = task_codes[order], worker_codes[order], texts[order]
         for array in (self.task, self.worker, self.text):
             array.setflags(write=False)
@@ -224,48 +215,10 @@ class TextCrowd:
             rows = np.sort(rows if duplicates == "first" else len(key) - 1 - rows)
         return cls(task_codes[rows], worker_codes[rows], texts[rows], tasks=task_index, workers=worker_index)
 
-    @property
-    def n_votes(self) -> int:
-        """Number of texts."""
-        return len(self.task)
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return len(self.tasks)
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    def __len__(self) -> int:
-        return self.n_tasks
-
-    @cached_property
-    def votes_per_task(self) -> NDArray[np.int64]:
-        """Number of texts of each task."""
-        return np.bincount(self.task, minlength=self.n_tasks)
-
-    @cached_property
-    def votes_per_worker(self) -> NDArray[np.int64]:
-        """Number of texts of each worker."""
-        return np.bincount(self.worker, minlength=self.n_workers)
-
-    @cached_property
-    def task_offset(self) -> NDArray[np.int64]:
-        """Task ``t`` has the texts ``task_offset[t]:task_offset[t + 1]``."""
-        return np.concatenate([[0], np.cumsum(self.votes_per_task)]).astype(np.int64)
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the contents; equal crowds have equal digests."""
-        sha = hashlib.sha256(b"texts")
-        for index in (self.tasks, self.workers, self.text):
-            sha.update(pd.util.hash_array(np.asarray(index, dtype=object)).tobytes())
-        for array in (self.task, self.worker):
-            sha.update(np.ascontiguousarray(array).tobytes())
-        return sha.hexdigest()
+        return compute_answers_digest("texts", (self.tasks, self.workers, self.text), (self.task, self.worker))
 
     def take(self, rows: ArrayLike) -> TextCrowd:
         """Select texts; the vocabularies stay the same.
@@ -279,29 +232,10 @@ class TextCrowd:
         -------
         TextCrowd
         """
-        selection = np.asarray(rows)
-        selected = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
+        selected = self._select_rows(rows)
         return TextCrowd(
             self.task[selected], self.worker[selected], self.text[selected], tasks=self.tasks, workers=self.workers
         )
-
-    def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[TextCrowd, TextCrowd]:
-        """Split the texts at random into visible and held-out ones, to validate without gold.
-
-        Parameters
-        ----------
-        fraction : float, default=0.2
-            Fraction of the texts to hold out.
-        random_state : int, default=0
-            Seed.
-
-        Returns
-        -------
-        visible, heldout : TextCrowd
-            Both over the vocabularies of this crowd.
-        """
-        is_heldout = draw_heldout(self.n_votes, fraction, random_state)
-        return self.take(~is_heldout), self.take(is_heldout)
 
     def to_frame(self) -> pd.DataFrame:
         """Convert the votes to a table.
@@ -313,17 +247,6 @@ class TextCrowd:
         """
         columns = {"task": self.tasks.take(self.task), "worker": self.workers.take(self.worker), "text": self.text}
         return pd.DataFrame(columns)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TextCrowd):
-            return NotImplemented
-        return self.n_votes == other.n_votes and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def _repr_html_(self) -> str:
-        return render_html(repr(self), self.take(np.arange(min(self.n_votes, MAX_ROWS))).to_frame())
 
     def __repr__(self) -> str:
         mean_length = float(np.mean([len(text) for text in self.text])) if self.n_votes else 0.0

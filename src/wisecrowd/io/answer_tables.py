@@ -46,6 +46,8 @@ _WINNER = (
     "vote",
 )
 _PROMPT = ("task", "taskid", "prompt", "promptid", "question", "questionid", "context", "contextid", "instruction")
+#: Names of the columns that all answers but comparisons have.
+_TASK_AND_WORKER = {"task": role_names("task"), "worker": role_names("worker")}
 _SCORE = ("score", "judgescore", "scores", "grade", "probability", "prob", "logit")
 _LABEL_SET = ("labels", "labelset", "tags", "categories", "answers")
 #: Columns of marks by kind and role. Boxes come first, because they have the columns of points, too.
@@ -598,33 +600,21 @@ def _read_marks(path: SourceLike, kind: AnswerType, columns: Mapping[str, str | 
 
 def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of comparisons by role, or None if two items and a winner are not among them."""
-    roles = {"left": _LEFT, "right": _RIGHT, "label": _WINNER}
-    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
-    if any(name is None for name in columns.values()):
-        return None
+    required = {"left": _LEFT, "right": _RIGHT, "label": _WINNER}
     optional = {"worker": specific_names("worker"), "task": _PROMPT, "weight": ("weight",)}
-    columns |= {role: _find_name(names, role, group, requested) for role, group in optional.items()}
-    return {role: name for role, name in columns.items() if name is not None}
+    return _find_columns(names, requested, required, optional)
 
 
 def _find_text_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of texts by role, or None if one is missing; a table with labels holds votes on texts."""
     if "label" in requested or any(simplify_name(name) in role_names("label") for name in names):
         return None
-    roles = {"task": role_names("task"), "worker": role_names("worker"), "text": _TEXT}
-    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
-    if any(name is None for name in columns.values()):
-        return None
-    return {role: name for role, name in columns.items() if name is not None}
+    return _find_columns(names, requested, {**_TASK_AND_WORKER, "text": _TEXT})
 
 
 def _find_label_set_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of label sets by role, or None if one is missing."""
-    roles = {"task": role_names("task"), "worker": role_names("worker"), "label": _LABEL_SET}
-    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
-    if any(name is None for name in columns.values()):
-        return None
-    return {role: name for role, name in columns.items() if name is not None}
+    return _find_columns(names, requested, {**_TASK_AND_WORKER, "label": _LABEL_SET})
 
 
 def _find_further_files(folder: Path) -> dict[str, VoteSource]:
@@ -634,12 +624,11 @@ def _find_further_files(folder: Path) -> dict[str, VoteSource]:
 
 def _find_mark_columns(kind: AnswerType, names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of marks by role, or None if one is missing; the label is optional."""
-    roles = {"task": role_names("task"), "worker": role_names("worker"), **_MARKS[kind]}
-    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
-    if any(name is None for name in columns.values()) or len(set(columns.values())) < len(columns):
+    required = {**_TASK_AND_WORKER, **_MARKS[kind]}
+    columns = _find_columns(names, requested, required, {"label": role_names("label")})
+    if columns is None or len({columns[role] for role in required}) < len(required):
         return None
-    columns["label"] = _find_name(names, "label", role_names("label"), requested)
-    return {role: name for role, name in columns.items() if name is not None}
+    return columns
 
 
 def _hold_offsets(columns: Mapping[str, str], read_column: Callable[[str], pa.ChunkedArray]) -> bool:
@@ -728,14 +717,11 @@ def read_scores(
 
 def _find_score_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of scores by role, or None if one is missing; the label column is optional."""
-    roles = {"task": role_names("task"), "worker": role_names("worker"), "score": _SCORE}
-    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
-    if any(name is None for name in columns.values()):
-        return None
-    columns["label"] = _find_name(names, "label", role_names("label"), requested)
-    if columns["label"] == columns["score"]:
-        columns["label"] = None
-    return {role: name for role, name in columns.items() if name is not None}
+    required = {**_TASK_AND_WORKER, "score": _SCORE}
+    columns = _find_columns(names, requested, required, {"label": role_names("label")})
+    if columns is not None and columns.get("label") == columns["score"]:
+        del columns["label"]
+    return columns
 
 
 def _hold_scores(columns: Mapping[str, str], read_column: Callable[[str], pa.ChunkedArray]) -> bool:
@@ -744,6 +730,20 @@ def _hold_scores(columns: Mapping[str, str], read_column: Callable[[str], pa.Chu
         return True
     has_score, has_label = (~find_missing(read_column(columns[role])) for role in ("score", "label"))
     return bool(has_score.any() and not (has_score & has_label).any())
+
+
+def _find_columns(
+    names: Sequence[str],
+    requested: Mapping[str, str],
+    required: Mapping[str, Sequence[str]],
+    optional: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, str] | None:
+    """Return the columns by role, or None if a required one is missing; both mappings have known names by role."""
+    columns = {role: _find_name(names, role, group, requested) for role, group in required.items()}
+    if any(name is None for name in columns.values()):
+        return None
+    columns |= {role: _find_name(names, role, group, requested) for role, group in (optional or {}).items()}
+    return {role: name for role, name in columns.items() if name is not None}
 
 
 def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested: Mapping[str, str]) -> str | None:
