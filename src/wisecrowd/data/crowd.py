@@ -40,7 +40,7 @@ from wisecrowd.utils.text import count_noun
 if TYPE_CHECKING:
     from wisecrowd.data.sharded import ShardedCrowd
 
-#: Calling functions among which a metric of scikit-learn is looked for; it is about five away.
+#: Number of calling functions that are searched for a metric of scikit-learn; it is about five away.
 _MAX_CALLERS = 15
 #: Treatment of rows without a task, worker or label.
 Missing: TypeAlias = Literal["error", "drop"]

@@ -173,8 +173,8 @@ class CrowdAssessment:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Reasons not to trust the labels, for the top of every view."""
-        found = (self._warn_single_votes(), self._warn_agreement(), self._warn_collapse(), self._warn_rejection())
-        return tuple(warning for warning in found if warning)
+        candidates = (self._warn_single_votes(), self._warn_agreement(), self._warn_collapse(), self._warn_rejection())
+        return tuple(warning for warning in candidates if warning)
 
     def _warn_single_votes(self) -> str:
         if self.crowd.votes_per_task.max(initial=0) > 1 or self.crowd.n_votes < 2:

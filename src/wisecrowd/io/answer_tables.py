@@ -590,10 +590,10 @@ def _read_marks(path: SourceLike, kind: AnswerType, columns: Mapping[str, str | 
     """Read marks of one kind."""
     answers = find_answer_table(path, columns=columns)
     if answers is None or answers.answer_type != kind:
-        found = "other votes" if answers is None else NOUNS[answers.answer_type]
+        content = "other votes" if answers is None else NOUNS[answers.answer_type]
         roles = ("task", "worker", *_MARKS[kind])
         raise MissingColumn(
-            f"{path} holds {found}; {NOUNS[kind]} need the columns {', '.join(roles)}", tuple(_MARKS[kind])
+            f"{path} holds {content}; {NOUNS[kind]} need the columns {', '.join(roles)}", tuple(_MARKS[kind])
         )
     return answers.read()
 

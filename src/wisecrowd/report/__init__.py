@@ -212,22 +212,24 @@ def build(
     with collect_warnings() as warnings:
         features = _drop_useless_features(X, votes)
         diagnosis = diagnose_crowd(votes, features, model=model, gold=gold)  # type: ignore[arg-type]  # model of a crowd
-    known = None
+    known_truth = None
     if gold is not None:
-        known = replace(match_gold(gold, diagnosis.crowd), is_fitted=True)
+        known_truth = replace(match_gold(gold, diagnosis.crowd), is_fitted=True)
     elif truth is not None:
-        known = match_gold(truth, diagnosis.crowd)
-        diagnosis = replace(diagnosis, assessment=replace(diagnosis.assessment, checked=known.series))
+        known_truth = match_gold(truth, diagnosis.crowd)
+        diagnosis = replace(diagnosis, assessment=replace(diagnosis.assessment, checked=known_truth.series))
     start_step(1)
     shown = workers.select_workers(diagnosis)
-    worker_section = workers.build_section(diagnosis, shown, known)
+    worker_section = workers.build_section(diagnosis, shown, known_truth)
     start_step(2)
-    task_section = tasks.build_section(diagnosis, as_task_series(texts, "text"), known, as_task_series(links, "link"))
+    task_section = tasks.build_section(
+        diagnosis, as_task_series(texts, "text"), known_truth, as_task_series(links, "link")
+    )
     start_step(3)
-    comparison, comparison_note = methods.run_comparison(diagnosis, X, known, enabled=compare)
+    comparison, comparison_note = methods.run_comparison(diagnosis, X, known_truth, enabled=compare)
     start_step(4)
     class_section = classes.build_section(diagnosis, shown)
-    summary = ReportSummary(diagnosis, known, comparison, class_section["confusions"])
+    summary = ReportSummary(diagnosis, known_truth, comparison, class_section["confusions"])
     notes = dict.fromkeys([*diagnosis.assessment.warnings, *warnings, *getattr(diagnosis.model, "notes_", ())])
     content = {
         "title": shorten(title or "Crowd report", MAX_TITLE_CHARACTERS),
@@ -240,7 +242,7 @@ def build(
         "map": worker_map.build_map(diagnosis, shown, worker_section["rows"]),
         "groups": groups.build_section(diagnosis, shown),
         "agreement": agreement.build_section(diagnosis, shown),
-        "judges": judges.build_section(diagnosis, shown, scores, known),
+        "judges": judges.build_section(diagnosis, shown, scores, known_truth),
         "tasks": task_section,
         "classes": class_section,
         "methods": methods.build_section(comparison, comparison_note),

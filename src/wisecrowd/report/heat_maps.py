@@ -50,10 +50,10 @@ def build_heat_map(shares: NDArray[np.float64], *, errors: bool = True) -> dict[
     scales = []
     groups = [("d", "right", is_diagonal), ("o", "wrong", ~is_diagonal)] if errors else [("d", "", ~is_diagonal)]
     for kind, name, selected in groups:
-        known = values[selected & ~np.isnan(values)]
-        if not len(known):
+        numbers = values[selected & ~np.isnan(values)]
+        if not len(numbers):
             continue
-        low, high = (0.0 if name == "wrong" else float(known.min())), float(known.max())
+        low, high = (0.0 if name == "wrong" else float(numbers.min())), float(numbers.max())
         steps[selected] = colour_steps(values[selected], low, high)
         scales.append({"kind": kind, "name": name, "low": low, "high": high, "steps": _scale_steps(low, high)})
     cells = [

@@ -100,7 +100,7 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
 
 
 def encode_preview(image: Any) -> tuple[str, bytes]:
-    """Encode an image anew for a page that shows one image at a time.
+    """Encode an image again for a page that shows one image at a time.
 
     Parameters
     ----------

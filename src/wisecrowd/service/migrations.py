@@ -267,7 +267,7 @@ def _verify(checksum: int | None, expected: int, what: str) -> None:
 
 
 def convert_source(source: str, question: str, version: int) -> str:
-    """Return the current form of a source, so that whoever sends a vote again changes it and adds none.
+    """Return the current form of a source, so that a vote that is sent again changes the stored one and adds none.
 
     Parameters
     ----------

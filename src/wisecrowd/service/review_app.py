@@ -292,7 +292,7 @@ def _add_reading_routes(app: FastAPI, session: ReviewSession, authenticated: lis
 
     @app.get("/tasks/{number}/image", dependencies=authenticated)
     async def get_image(number: int) -> Response:
-        """Return the image of a task, encoded anew."""
+        """Return the image of a task, encoded again."""
         check_number(number)
         image = session.queue.aligned_images[number]
         if image is None:

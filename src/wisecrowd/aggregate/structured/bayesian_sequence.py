@@ -19,7 +19,8 @@ class BayesianSequence(MarkAggregator):
 
     True tags (outside; beginning and inside of each class) form a Markov chain. A worker gives a tag with a probability that
     depends on the true tag and on the tag that the worker gave before, so that a worker who begins spans too late or ends
-    them too early is understood. With the texts of the tasks, words support each other across tasks, and sentences begin anew.
+    them too early is understood. With the texts of the tasks, words support each other across tasks, and no
+    sentence depends on the one before.
     Inference is variational. The confidence of a span is the posterior probability of exactly this span.
 
     Offsets must count tokens, and spans do not overlap: of two overlapping spans of a worker, the later one is left out. Use

@@ -122,7 +122,7 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
     is_gold = annotation.get("ground_truth") is True
     # The server removes the worker when an account is deleted.
     is_deleted = annotation.get("completed_by", 0) is None
-    # Gold that wisecrowd wrote for import has no worker; the server enters whoever imports it.
+    # Gold that wisecrowd wrote for import has no worker; the server enters the user who imports it.
     worker = "" if is_deleted or is_gold else parse_worker(annotation.get("completed_by"), location)
     if worker and (name := parse_worker_name(annotation)):
         export.worker_names[worker] = name
