@@ -136,3 +136,14 @@ def test_very_many_judges_are_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(DataWarning, match="too many"):
         items = EvaluationItems.from_tables(SCORES, LABELS)
     assert items.scores[0].tolist() == pytest.approx([0.8])
+
+
+def test_scores_stay_numbers_if_labels_are_words() -> None:
+    scores = pd.DataFrame({"task": ["t1", "t2", "t3"], "judge": "gpt", "score": [7, 2, 9]})
+    labels = pd.DataFrame({"task": ["t1", "t2"], "label": ["toxic", "fine"]})
+    items = EvaluationItems.from_tables(scores, labels, positive="toxic")
+    np.testing.assert_array_equal(np.ravel(items.scores), [7, 2, 9])
+    words = scores.assign(score=["toxic", "fine", "fine"])
+    np.testing.assert_array_equal(
+        np.ravel(EvaluationItems.from_tables(words, labels, positive="toxic").scores), [1, 0, 0]
+    )

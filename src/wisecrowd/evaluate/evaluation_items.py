@@ -315,9 +315,11 @@ def _read_numbers(values: pd.Series[Any], positive: Any, noun: str) -> Array:
     """Return labels or scores as numbers; words are compared with the positive label."""
     if positive is not None:
         is_positive = (values.astype(str) == str(positive)).to_numpy()
+        is_number = noun == "score" and pd.to_numeric(values, errors="coerce").notna().all()
         if not is_positive.any() and noun == "label":
             raise InputError(f"no label is {positive!r}; the labels are {preview(values.astype(str).unique(), 8)}")
-        return is_positive.astype(np.float64)
+        if is_positive.any() or not is_number:  # scores such as grades stay numbers, although labels are words
+            return is_positive.astype(np.float64)
     if values.dtype == bool:
         return values.to_numpy(dtype=np.float64)
     numbers = pd.to_numeric(values, errors="coerce")
