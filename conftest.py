@@ -12,9 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-import rich.style  # noqa: F401  # draws from the global generator on import, so it is imported before any test
+# The processes that share the tests use all cores; further threads of BLAS and torch would only wait for each other.
+# numpy and torch, here and in programs that tests start, read these variables when they are imported.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import rich.style  # noqa: E402, F401  # draws from the global generator on import, so it is imported before any test
 
 pytest_plugins = ["pytester"]
 
@@ -106,10 +111,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: nearly all objects stay."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt the thousands of collected tests from garbage collection, which otherwise visits them again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

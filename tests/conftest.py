@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import typer.main
 import typer.testing
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Draw fewer examples in the fast tier."""
     if config.getoption("--fast") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("fast")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the code only: tests have none, and the search takes seconds."""
+    return [collector for collector in (yield) if not isinstance(collector, DoctestModule)]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.special import softmax
 
 from wisecrowd.classifiers.soft_classifier import Rows, SoftClassifier, flatten_rows
 from wisecrowd.classifiers.standardiser import Standardiser
+from wisecrowd.utils.parallel import use_one_blas_thread
 
 #: Typical value of p(1 − p), the curvature of the log-loss in a logit.
 CURVATURE = 0.1
@@ -186,7 +186,7 @@ class Logistic(SoftClassifier):
         shape = (features.shape[1] + 1, targets.shape[1])
 
         # For products of small matrices, several threads cost more time than they save.
-        with _use_one_thread() if shape[0] * targets.size < SINGLE_THREAD_CELLS else contextlib.nullcontext():
+        with use_one_blas_thread() if shape[0] * targets.size < SINGLE_THREAD_CELLS else contextlib.nullcontext():
             rows = self.standardiser.fit(features).apply(features)
             ridge = self.ridge
             preconditioner = self.preconditioner or Preconditioner.from_rows(rows, ridge)
@@ -293,16 +293,3 @@ class Logistic(SoftClassifier):
             raise ValueError("mean, scale or coefficients are not finite, or coefficients are no matrix")
         self.standardiser, self.coefficients = Standardiser(mean, scale), coefficients
         return self
-
-
-def _use_one_thread() -> contextlib.AbstractContextManager[Any]:
-    """Limit BLAS to one thread."""
-    return _threadpool_controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _threadpool_controller() -> Any:
-    """Return the controller of the loaded libraries; finding them takes longer than a small fit."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -32,6 +32,7 @@ from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, check_choice
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 from wisecrowd.utils import progress
+from wisecrowd.utils.parallel import use_one_blas_thread
 from wisecrowd.utils.slices import slice_rows
 
 #: Score that a label's score is compared with: the largest of the other labels ("pleiss"), or the second largest of all ("yang").
@@ -357,7 +358,6 @@ def logits_by_epoch(
     [0, 1]
     """
     from scipy.special import softmax
-    from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(random_state)
     mean, scale = features.mean(axis=0), features.std(axis=0)
@@ -371,7 +371,7 @@ def logits_by_epoch(
         progress.report("areas under the margin", epoch, training.epochs)
         order = rng.permutation(n_tasks)
         logits = np.empty((n_tasks, n_classes))
-        with threadpool_limits(limits=1, user_api="blas"):  # threads slow down small matrix products
+        with use_one_blas_thread():
             for start in range(0, n_tasks, batch_size):
                 batch = order[start : start + batch_size]
                 logits[batch] = classifier.forward(inputs[batch])

@@ -417,23 +417,36 @@ def fit_regression(
     True
     """
     shape = (features.shape[1], evidence.shape[1])
-    base = np.zeros_like(evidence) if offset is None else offset
+    # A row per class: sums over the classes, which are few, then run along the tasks.
+    columns, evidence_rows = np.ascontiguousarray(features.T), np.ascontiguousarray(evidence.T)
+    base = 0.0 if offset is None else np.ascontiguousarray(offset.T)
 
     def loss(flat: Array) -> tuple[float, Array]:
         weights = flat.reshape(shape)
-        logits = base + features @ weights
-        joint = logits + evidence
-        log_norm, log_joint = logsumexp(logits, axis=1), logsumexp(joint, axis=1)
-        residual = np.exp(joint - log_joint[:, None]) - np.exp(logits - log_norm[:, None])
+        logits = base + weights.T @ columns
+        probs, log_norm = _normalize_columns(logits)
+        joint_probs, log_joint = _normalize_columns(logits + evidence_rows)
         penalized = precision[:, None] * weights
         value = (log_norm - log_joint).sum() + 0.5 * (penalized * weights).sum()
-        return float(value), (penalized - features.T @ residual).ravel()
+        return float(value), (penalized - columns @ (joint_probs - probs).T).ravel()
 
     initial = np.zeros(shape) if start is None else start
     result = minimize(
         loss, initial.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-4}
     )
     return np.asarray(result.x).reshape(shape)
+
+
+def _normalize_columns(logits: Array) -> tuple[Array, Array]:
+    """Return the softmax of each column and the logarithm of its normaliser.
+
+    The functions of scipy do the same, but their checks take longer than the arithmetic on a few hundred tasks.
+    """
+    peak = logits.max(axis=0)
+    probs = np.exp(logits - peak)
+    total = probs.sum(axis=0)
+    probs /= total
+    return probs, peak + np.log(total)
 
 
 class _Candidate(NamedTuple):

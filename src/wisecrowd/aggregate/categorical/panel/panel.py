@@ -66,6 +66,7 @@ from wisecrowd.engines.base import Chunk, Engine
 from wisecrowd.errors import InputError, UsageError, check_choice
 from wisecrowd.kernels import MIN_PROB
 from wisecrowd.utils.binning import check_bins
+from wisecrowd.utils.parallel import use_one_blas_thread
 
 #: Initial shares of members' votes that repeat the group's opinion. From the first, EM finds groups whose members agree,
 #: which look like independent workers from the second. From the second, it finds groups whose members have little in
@@ -372,13 +373,14 @@ class Panel(ConfusionEM):
             people, answers.n_tasks, n_classes, smoothing=self.smoothing, diagonal=self.diagonal + self.trust
         )
         anchors = make_anchors(votes, gold)
-        result = fit_judges(
-            answers,
-            make_start(answers, votes, gold),
-            anchors,
-            lambda class_counts: make_class_prior(self.prior, class_counts, classes),
-            seed=self.random_state,
-        )
+        with use_one_blas_thread():
+            result = fit_judges(
+                answers,
+                make_start(answers, votes, gold),
+                anchors,
+                lambda class_counts: make_class_prior(self.prior, class_counts, classes),
+                seed=self.random_state,
+            )
         dependence = measure_error_correlation(answers, result.posterior)
         self.judge_index_, self.judge_model_ = judges, result.model
         self.n_effective_, self.error_correlation_ = dependence.n_effective, dependence.correlation
