@@ -16,6 +16,7 @@ from typing import Any
 # numpy and torch, here and in programs that tests start, read these variables when they are imported.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
+os.environ["MPLBACKEND"] = "agg"  # draw without a screen
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -130,9 +131,9 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(autouse=True)
 def fast_tests_import_nothing_heavy(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail the first test of the fast tier that imports torch, Ray or the driver of the browser."""
-    loaded = set(HEAVY_MODULES) & set(sys.modules)
+    absent = [name for name in HEAVY_MODULES if name not in sys.modules]
     yield
-    imported = sorted(set(HEAVY_MODULES) & set(sys.modules) - loaded)
+    imported = [name for name in absent if name in sys.modules]
     if imported and request.config.getoption("--fast"):
         pytest.fail(f"imports {', '.join(imported)}; mark the test with torch, ray or browser", pytrace=False)
 
@@ -160,21 +161,18 @@ def untouched_random_state() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def examples_run_elsewhere(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path | None:
+def examples_run_elsewhere(request: pytest.FixtureRequest) -> Path | None:
     """Give every example of the documentation an empty working folder, so that it can write the files it shows."""
     if not isinstance(request.node, pytest.DoctestItem):
         return None
-    folder = tmp_path_factory.mktemp("example")
-    monkeypatch.chdir(folder)
+    folder: Path = request.getfixturevalue("tmp_path_factory").mktemp("example")
+    request.getfixturevalue("monkeypatch").chdir(folder)
     return folder
 
 
 @pytest.fixture(autouse=True)
-def no_figure_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Draw without a screen, and close what a test or an example drew."""
-    monkeypatch.setenv("MPLBACKEND", "agg")
+def no_figure_stays_open() -> Iterator[None]:
+    """Close what a test or an example drew."""
     yield
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:
