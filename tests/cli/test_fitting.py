@@ -98,8 +98,28 @@ def test_labels_that_look_alike_are_mentioned(run: Any, votes: Path) -> None:
     assert run("aggregate", votes.name).stderr == ""
     votes.write_text(votes.read_text(encoding="utf-8").replace("ann,dog", "ann,Dog"), encoding="utf-8")
     [line] = run("aggregate", votes.name).stderr.splitlines()
-    assert line.startswith("Warning: 2 labels differ only by case or space")
+    assert line.startswith("Warning: votes.csv: 2 labels differ only by case or space")
     assert line.endswith("see wisecrowd check votes.csv")
+
+
+COMMANDS = [("aggregate",), ("diagnose",), ("compare", "-m", "majority-vote"), ("plan", "--budget", "2"), ("audit", "--size", "2"),
+            ("report", "--no-compare")]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
+def test_every_command_warns_of_ids_that_probably_mean_the_same(
+    run: Any, votes: Path, command: tuple[str, ...]
+) -> None:
+    text = votes.read_text(encoding="utf-8").replace("t0", "").replace("\n5,ann", "\n5.0,ann").replace("7,cy,", "7,Cy,")
+    votes.write_text(text, encoding="utf-8")
+    result = run(command[0], votes.name, *command[1:])
+    assert result.exit_code == 0, result.output
+    assert "Warning: votes.csv: 2 task ids are equal as numbers, but count as different ('5', '5.0')" in result.stderr
+    assert (
+        "Warning: votes.csv: 2 worker ids differ only by case or space, but count as different ('Cy', 'cy')"
+        in result.stderr
+    )
+    assert "2 task ids" not in run(command[0], votes.name, *command[1:], "--normalise").stderr
 
 
 def test_notes_are_on_columns_that_were_guessed(run: Any, votes: Path) -> None:

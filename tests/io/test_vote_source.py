@@ -170,9 +170,16 @@ FLOATS = "task,worker,label\nt1,ann,1\nt1,bob,1\nt1,dora,1.0\n2,ann,Cat\n2.0,dor
 
 def test_labels_that_are_equal_as_numbers_are_warned_about(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text(FLOATS)
-    with pytest.warns(DataWarning, match=r"2 labels are equal as numbers.*\('1', '1.0'\).*--normalise"):
+    with pytest.warns(DataWarning) as warnings:
         crowd = wc.read(tmp_path / "votes.csv")
     assert crowd.classes.tolist() == ["1", "1.0", "Cat", "cat "]
+    messages = [str(warning.message).partition("votes.csv: ")[2].partition(";")[0] for warning in warnings]
+    assert messages == [
+        "2 labels are equal as numbers, but count as different ('1', '1.0')",
+        "2 labels differ only by case or space, but count as different ('Cat', 'cat ')",
+        "2 task ids are equal as numbers, but count as different ('2', '2.0')",
+    ]
+    assert "--normalise" in str(warnings[0].message)
 
 
 def test_normalise_unifies_ids_and_labels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -140,27 +139,6 @@ def make_method(kind: str, name: str, assignments: list[str], jobs: int, engine:
             raise UsageError(f"{method.name} runs on this machine only; leave --engine out, or choose another method")
         parameters["engine"] = engine
     return method(**parameters)
-
-
-def warn_similar_labels(crowd: Crowd, votes: Path) -> None:
-    """Warn about labels that differ only by case or space; the check is cheap and such labels change the result.
-
-    Parameters
-    ----------
-    crowd : Crowd
-        Votes.
-    votes : Path
-        Path of the votes.
-    """
-    from wisecrowd.errors import preview
-    from wisecrowd.io.validation.similar_ids import find_similar_ids
-
-    alike = [] if crowd.classes is None else find_similar_ids(crowd.classes)
-    if alike:
-        warn(
-            f"{len(alike):,} labels differ only by case or space, and count as different ({preview(alike)}); "
-            f"see wisecrowd check {shlex.quote(str(votes))}"
-        )
 
 
 def warn_filled_votes(crowd: Crowd) -> None:

@@ -185,7 +185,6 @@ def aggregate(
         members_file.set_members(unfitted, member_info)
     elif not quiet:
         members_file.suggest_panel(unfitted, vote_source, reading, crowd)
-    fitting.warn_similar_labels(crowd, votes)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold_truth)

@@ -107,7 +107,6 @@ def compare(
         crowd = reading.read(vote_source)
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
-    fitting.warn_similar_labels(crowd, votes)
     fitting.warn_unknown_classes(score_truth, crowd, score)
     fitting.warn_filled_votes(crowd)
     X, crowd = feature_files.match_features(feature_table, crowd)

@@ -106,7 +106,6 @@ def complete(
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     _check_kind(completer, crowd)
-    fitting.warn_similar_labels(crowd, votes)
     X, crowd = feature_files.match_features(feature_table, crowd)
 
     completion = CompletionSummary()

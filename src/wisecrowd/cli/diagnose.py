@@ -140,7 +140,6 @@ def diagnose(
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
-    fitting.warn_similar_labels(crowd, votes)
     fitting.warn_filled_votes(crowd)
     member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     X, crowd = feature_files.match_features(feature_table, crowd)

@@ -104,8 +104,6 @@ def learn(
         score_truth = None if score is None else read_truth(score, reading, crowd, other_tasks=predict is not None)
         feature_table = feature_files.read_features_file(source, reading, crowd)
         new = None if predict is None else feature_files.read_features_file(predict, reading, crowd)
-    if is_main_process():
-        fitting.warn_similar_labels(crowd, votes)
     with _heard_once(), show_progress(quiet=quiet):
         X, crowd = feature_table.align(crowd)
         fitted = unfitted.fit(X, crowd, truth=gold_truth)

@@ -96,7 +96,6 @@ def plan(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-    fitting.warn_similar_labels(crowd, votes)
     member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):

@@ -164,7 +164,6 @@ def report(
             None if images is None else read_images(resolve_path(images), task=reading.task, image=image_column)
         )
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
-    fitting.warn_similar_labels(crowd, votes)
     fitting.warn_unknown_classes(score_truth, crowd, score)
     fitting.warn_unknown_classes(gold_truth, crowd, gold)
     member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from wisecrowd.io.formats import FORMATS, Format, find_format
 from wisecrowd.io.problems import check_file_name, convert_errors, display_name, prefix_errors
 from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
-from wisecrowd.io.tables.spellings import find_equal_numbers, match_spellings
+from wisecrowd.io.tables.similar_ids import describe_similar_ids
+from wisecrowd.io.tables.spellings import match_spellings
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 
 if TYPE_CHECKING:
@@ -129,15 +131,18 @@ class VoteSource:
                 log.info("%s: %s", self.name, note)
             crowd = votes.to_crowd(options)
         classes_are_given = votes.classes is not None or options.classes is not None
-        if crowd.classes is not None and not classes_are_given:
-            equal = find_equal_numbers(crowd.classes)
-            if equal:
-                warnings.warn(
-                    f"{self.name}: {len(equal):,} labels are equal as numbers, but count as different classes ({preview(equal)}); "
-                    "if they mean the same, use normalise=True (--normalise); wisecrowd check names the workers who gave them",
-                    DataWarning,
-                    stacklevel=3,
-                )
+        vocabularies = {
+            "label": None if classes_are_given else crowd.classes,
+            "task id": None if options.tasks is not None else crowd.tasks,
+            "worker id": None if options.workers is not None else crowd.workers,
+        }
+        for sentence in describe_similar_ids(vocabularies):
+            warnings.warn(
+                f"{self.name}: {sentence}; if they mean the same, use normalise=True (--normalise); "
+                f"see wisecrowd check {shlex.quote(self.name)}",
+                DataWarning,
+                stacklevel=3,
+            )
         if crowd.classes is not None and not crowd.is_ordered and not classes_are_given:
             suspects = find_suspect_numbers(crowd.classes)
             if len(suspects):
@@ -266,7 +271,8 @@ def read(
         Rule for rows with an empty cell.
     normalise : bool, default=False
         Unify ids and labels that differ only by case, space, Unicode form, invisible characters or number form (``1`` and
-        ``1.0``). All take the most frequent spelling, or the one in ``tasks``, ``workers`` or ``classes``.
+        ``1.0``). All take the one in ``tasks``, ``workers`` or ``classes``, else the shortest form of a whole number or the most
+        frequent spelling.
     question : str, optional
         Question to read from the export of a labelling tool (see :func:`wisecrowd.io.tools.projects.read_project` for
         reading all of them).

@@ -76,6 +76,20 @@ def test_the_most_frequent_spelling_is_chosen_and_single_ones_stay() -> None:
     assert note == "normalised 1 label: 'YES' to 'yes'"
 
 
+def test_whole_numbers_take_their_shortest_form() -> None:
+    column, _ = unify_spellings(
+        pa.chunked_array([["100.0", "100.0", "100", "7.0", "2.50", "2.5", "2.50", "1e+03"]]), "task"
+    )
+    assert column.to_pylist() == ["100", "100", "100", "7", "2.50", "2.50", "2.50", "1000"]
+    column, _ = unify_spellings(pa.chunked_array([["1.0", "1", "+0"]]), "label", ["1.0"])
+    assert column.to_pylist() == ["1.0", "1.0", "0"]
+
+
+@pytest.mark.parametrize("text", ["12.0", "+12", " 12", "12 ", "12.", "1.2e+01"])
+def test_every_longer_form_equals_the_shortest_as_a_number(text: str) -> None:
+    assert set(find_equal_numbers(pd.Index(["12", text, "x12.0"]))) == {"12", text}
+
+
 def test_the_spelling_does_not_depend_on_the_order_of_rows() -> None:
     forward, _ = unify_spellings(pa.chunked_array([["b", "B"]]), "label")
     backward, _ = unify_spellings(pa.chunked_array([["B", "b"]]), "label")

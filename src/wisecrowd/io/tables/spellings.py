@@ -20,8 +20,15 @@ INVISIBLE = r"\p{Cf}\x{34F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{F
 SPACES = r"\s\p{Z}\x{2800}"
 #: Numbers without an exponent. Leading zeros make a code: 007 is not 7.
 _PLAIN_NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$"
+#: Shortest form of a whole number.
+_WHOLE_NUMBER = r"0|-?[1-9][0-9]*"
 #: Large and small numbers as programs write them, such as 1e+16. Without a sign, 12e4 may be part of a hash.
 _EXPONENT_NUMBER = r"^[+-]?[0-9](\.[0-9]+)?[eE][+-][0-9]{1,2}$"
+
+#: Texts that may be a number in another form than the shortest; only these can equal another text as a number.
+_LONGER_NUMBER = (
+    r"^\s*[+-]?[0-9]*\.[0-9]*\s*$|^\s*\+[0-9]|^\s*-0|^\s*[+-]?[0-9](\.[0-9]+)?[eE][+-]|^\s+[+-]?[0-9]|[0-9]\s+$"
+)
 
 #: Replacements that shorten a number: plus sign, no zero before the point (\\1 is the sign), zeros at the end, minus zero.
 _SHORTENINGS = ((r"^\+", ""), (r"^(-?)\.", r"\10."), (r"(\.[0-9]*?)0*$", r"\1"), (r"\.$", ""), (r"^-0$", "0"))
@@ -78,7 +85,10 @@ def find_equal_numbers(index: pd.Index) -> list[str]:
     """
     if index.inferred_type != "string":
         return []
-    return list_equal(index, find_number_forms(pa.array(index)).to_pandas())
+    texts = pa.array(index)
+    if not pc.any(pc.match_substring_regex(texts, _LONGER_NUMBER)).as_py():  # the rest takes ten times as long
+        return []
+    return list_equal(index, find_number_forms(texts).to_pandas())
 
 
 def list_equal(index: pd.Index, keys: pd.Series[str]) -> list[str]:
@@ -168,12 +178,13 @@ def unify_spellings(
     noun : str
         Noun for the values, such as "label".
     preferred : sequence, optional
-        Spellings to choose if a value has one of them. Otherwise, the most frequent spelling is chosen.
+        Spellings to choose if a value has one of them. Otherwise, the shortest form of a whole number, such as 100 for 100.0,
+        and the most frequent spelling of anything else are chosen.
 
     Returns
     -------
     column : pyarrow.ChunkedArray
-        Column with one spelling of each value. A value that had one spelling only keeps it.
+        Column with one spelling of each value. A value that had one spelling only keeps it unless it is a whole number.
     note : str
         Replacements, for the user. Empty if there are none.
 
@@ -195,6 +206,8 @@ def unify_spellings(
     best = frame.sort_values(["count", "text"], ascending=[False, True], kind="stable").drop_duplicates("key")
     names = [] if preferred is None else [name for name in preferred if isinstance(name, str)]
     by_key = dict(zip(best["key"], best["text"], strict=True))
+    is_whole = best["key"].str.fullmatch(_WHOLE_NUMBER)
+    by_key |= dict(zip(best["key"][is_whole], best["key"][is_whole], strict=True))
     # The first of several preferred spellings is chosen.
     by_key |= dict(
         reversed(list(zip(make_spelling_keys(pa.array(names, pa.string())).to_pylist(), names, strict=True)))

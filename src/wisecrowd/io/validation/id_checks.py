@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wisecrowd.errors import preview
+from wisecrowd.io.tables.similar_ids import find_lookalike_ids, find_similar_ids
 from wisecrowd.io.validation.findings import Finding
-from wisecrowd.io.validation.similar_ids import find_lookalike_ids, find_similar_ids
 from wisecrowd.utils.text import count_noun, escape_lookalikes, shorten
 
 #: Advice for several spellings of one value.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from wisecrowd.io.validation.similar_ids import find_lookalike_ids, find_similar_ids
+from wisecrowd.io.tables.similar_ids import find_lookalike_ids, find_similar_ids
 
 
 @pytest.mark.parametrize(
