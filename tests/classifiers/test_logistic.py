@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from wisecrowd.classifiers.logistic import Logistic
@@ -61,3 +63,23 @@ class TestLogistic:
     def test_arrays_bring_it_back(self) -> None:
         model = Logistic().fit(X, TARGETS)
         assert np.array_equal(Logistic().restore(model.arrays()).predict_proba(X), model.predict_proba(X))
+
+
+def test_sparse_features_have_the_optimum_of_dense_ones_with_one_scale() -> None:
+    rng = np.random.default_rng(3)
+    X = sparse.random_array((80, 12), density=0.2, rng=rng, format="csr")
+    targets = rng.dirichlet([1.0, 1.0], size=80)
+    fitted = Logistic(l2=1.0).fit(X, targets)
+    dense = Logistic(l2=1.0, standardiser=Standardiser(np.zeros(12), np.full(12, fitted.standardiser.scale[0])))
+    np.testing.assert_allclose(
+        fitted.predict_proba(X), dense.fit(X.toarray(), targets).predict_proba(X.toarray()), atol=1e-4
+    )
+    variances = X.toarray().var(axis=0)
+    assert fitted.standardiser.scale == pytest.approx(np.sqrt(variances.mean()))
+
+
+def test_many_sparse_features_are_never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sparse.random_array((20, 100_000), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    targets = np.eye(2)[np.arange(20) % 2]
+    assert Logistic(max_iter=3).fit(X, targets).predict_proba(X).shape == (20, 2)

@@ -28,13 +28,17 @@ from wisecrowd.data.alignment import (
     align_feature_rows,
     align_truth,
     as_float_features,
+    as_sparse_features,
     find_invalid_features,
+    is_sparse,
     order_by_task,
 )
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import locate_ids
+from wisecrowd.encoders.feature_encoder import FeatureEncoder
+from wisecrowd.encoders.table_encoder import TableEncoder
 from wisecrowd.errors import DataWarning, InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.utils.slices import slice_rows
 from wisecrowd.utils.text import count_noun
@@ -61,6 +65,10 @@ class Learner(Method):
     class probabilities is then chosen so that these votes are most probable, given the confusion matrices of their workers, and
     ``predict_proba`` applies it. No truth is needed.
 
+    A table may have strings, dates and missing values; `wisecrowd.encoders.table_encoder.TableEncoder` turns them into
+    numbers and is saved with the learner. A sparse matrix stays sparse in `Raykar`, `TwoStage` and `CrowdLab`, if their
+    classifier is logistic regression or one of scikit-learn.
+
     Examples
     --------
     >>> from wisecrowd import Raykar
@@ -85,6 +93,9 @@ class Learner(Method):
     tally_: NDArray[Any] = fitted(help=TALLY_HELP, shape=("n_pairs", "n_classes"), finite=True)
     feature_shape_: list[int] = fitted(help="Shape of the features of one task.")
     feature_names_: list[str] | None = fitted(help="Names of the features, or None if they have no names.")
+    feature_encoder_: FeatureEncoder | None = fitted(
+        help="Encoder of a table with strings, dates or missing values, of texts or of images; None for numbers."
+    )
     prediction_sharpness_: float = fitted(
         help="Exponent by which ``predict_proba`` is calibrated on held-out votes; 1 without calibration."
     )
@@ -96,7 +107,7 @@ class Learner(Method):
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_tasks, ...)
+        X : DataFrame, array of shape (n_tasks, ...) or sparse matrix
             Features of every task: a table indexed by task id, or an array in the order of the tasks.
         crowd : Crowd, table, or list of (task, worker, label)
             Votes.
@@ -135,10 +146,10 @@ class Learner(Method):
                 f"{type(self).__name__} needs two classes or more, and these votes have one class, {names}; if there are others, "
                 "name all of them when reading the votes: classes=[...] (--classes)"
             )
-        rows = align_feature_rows(X, votes)
+        rows, encoder = self._encode_features(X, votes)
         self._start_fit(votes)
         self.feature_shape_ = list(rows.shape[1:])
-        self.feature_names_ = _get_feature_names(X)
+        self.feature_names_, self.feature_encoder_ = _get_feature_names(X), encoder
         gold = None if truth is None else self._encode_gold(truth, votes)
         self._fit(rows, votes, gold)
         self.prediction_sharpness_ = self._calibrate_predictions(rows, votes, gold)
@@ -148,6 +159,53 @@ class Learner(Method):
     @abstractmethod
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         """Train the classifier and call `_set_fitted`."""
+
+    def _encode_features(self, X: FeaturesLike, votes: Crowd) -> tuple[Any, FeatureEncoder | None]:
+        """Return the features of the tasks as numbers, and the encoder of a table that has anything else."""
+        if is_sparse(X) and self._accepts_sparse():
+            return as_sparse_features(order_by_task(X, votes)), None
+        if is_sparse(X) and not isinstance(X, pd.DataFrame):
+            raise InputError(
+                f"{type(self).__name__} needs a dense array of features; got {type(X).__name__}. Reduce it to some hundred "
+                "features, TruncatedSVD(100).fit_transform(X), or use Raykar or TwoStage with classifier='logistic'"
+            )
+        if isinstance(X, pd.DataFrame):
+            table = order_by_task(X, votes)
+            if TableEncoder.is_needed(table):
+                encoder = TableEncoder().fit(table)
+                return align_feature_rows(pd.DataFrame(encoder.transform(table), index=table.index), votes), encoder
+        return align_feature_rows(X, votes), None
+
+    def _accepts_sparse(self) -> bool:
+        """Return whether the learner and its classifier take sparse features."""
+        return False
+
+    def attach_encoder(self, encoder: FeatureEncoder) -> Self:
+        """Keep the encoder that made the training features, so that ``predict`` takes texts or images, too.
+
+        Parameters
+        ----------
+        encoder : FeatureEncoder
+            Encoder whose rows the learner was trained on.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from wisecrowd import TwoStage
+        >>> from wisecrowd.encoders.text_encoder import TextEncoder
+        >>> texts = ["red bird", "blue bird", "red car", "blue car"] * 3
+        >>> crowd = Crowd.from_triples([(task, "ann", text.split()[1]) for task, text in enumerate(texts)])
+        >>> encoder = TextEncoder(n_features=3).fit(texts)
+        >>> learner = TwoStage(aggregator="majority-vote").fit(encoder.transform(texts), crowd).attach_encoder(encoder)
+        >>> learner.predict(["a green car"]).tolist()
+        ['car']
+        """
+        self._check_fitted("posterior_")
+        self.feature_encoder_ = encoder
+        return self
 
     # ------------------------------------------------------------------ calibration
 
@@ -187,7 +245,10 @@ class Learner(Method):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features of a task."""
+        """Number of features of a task, before strings and dates are encoded."""
+        encoder = getattr(self, "feature_encoder_", None)
+        if isinstance(encoder, TableEncoder):
+            return len(encoder.columns)
         return int(np.prod(self.feature_shape_))
 
     def predict_proba(self, X: FeaturesLike) -> NDArray[np.float64]:
@@ -205,7 +266,7 @@ class Learner(Method):
         """
         self._check_fitted("posterior_")
         rows = self._validate_features(X)
-        if not len(rows):
+        if not rows.shape[0]:
             return np.empty((0, len(self.classes_)))
         return sharpen(self._predict_proba(rows), self.prediction_sharpness_)
 
@@ -268,6 +329,26 @@ class Learner(Method):
             raise InputError(f"y must have one class per row of X, shape {predicted.shape}; got shape {truth.shape}")
         return float((truth == predicted).mean())
 
+    def restore_attribute(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        """Return the saved encoder of the features, or a part of the method.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute.
+        arrays : dict of str to ndarray
+            Saved arrays.
+
+        Returns
+        -------
+        object
+        """
+        if name == "feature_encoder_":
+            from wisecrowd.encoders.stored_encoder import restore_encoder
+
+            return restore_encoder(arrays)
+        return super().restore_attribute(name, arrays)
+
     def check_restored(self) -> None:
         """Raise ValueError if the classifier that was read from files does not fit the features and the classes."""
         super().check_restored()
@@ -301,7 +382,7 @@ class Learner(Method):
         matrices[positions < 0] = self.crowd_confusion_
         return matrices
 
-    def _validate_features(self, X: FeaturesLike) -> NDArray[np.float64]:
+    def _validate_features(self, X: FeaturesLike) -> Any:
         """Return features of new tasks as numbers, with the columns in the order of training."""
         names = _get_feature_names(X)
         if names is not None and self.feature_names_ is not None and names != self.feature_names_:
@@ -326,14 +407,17 @@ class Learner(Method):
                 DataWarning,
                 stacklevel=4,
             )
-        rows = as_float_features(X)
+        encoder = getattr(self, "feature_encoder_", None)  # a learner that an earlier version saved has none
+        if encoder is not None and encoder.accepts(X):
+            X = encoder.transform(X)
+        rows = as_sparse_features(X) if is_sparse(X) and self._accepts_sparse() else as_float_features(X)
         shape = tuple(self.feature_shape_)
         if rows.shape[1:] != shape or rows.ndim < 2:
             raise InputError(
                 f"X must have rows of {' x '.join(map(str, shape))} features, as in training; got an array of shape {rows.shape}"
                 + (". Reshape your data: X.reshape(1, -1) is a single task" if rows.ndim == 1 else "")
             )
-        problem = find_invalid_features(rows)
+        problem = None if is_sparse(rows) else find_invalid_features(rows)
         if problem is not None:
             is_bad, adjective, advice = problem
             raise InputError(

@@ -576,6 +576,22 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         """
         raise NotImplementedError(f"{type(self).__name__} has no part {name}")
 
+    def restore_attribute(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        """Return a fitted part of the method or of its kind from its saved arrays.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute.
+        arrays : dict of str to ndarray
+            Result of the part's method ``arrays``.
+
+        Returns
+        -------
+        object
+        """
+        return self.restore_part(name, arrays)
+
     def check_restored(self) -> None:
         """Raise ValueError if parameters and fitted attributes that were read from files contradict each other.
 

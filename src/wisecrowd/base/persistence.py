@@ -201,7 +201,7 @@ def _read(source: Path, depth: int = 0) -> Method:
         for name in state["parts"]:  # last, because a method may need other attributes to restore a part
             part = source / f"{name}.npz"
             with refuse_damage(part, ADVICE):
-                setattr(method, name, method.restore_part(name, load_arrays(part, ADVICE)))
+                setattr(method, name, method.restore_attribute(name, load_arrays(part, ADVICE)))
         check_fitted_state(method)
     return method
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import softmax
 
 from wisecrowd.classifiers.soft_classifier import Rows, SoftClassifier, flatten_rows
@@ -69,7 +70,8 @@ class Preconditioner:
         intercept = 1 / np.sqrt(CURVATURE * max(n_rows, 1))
         if n_features > MAX_EIGEN_FEATURES:
             return cls(None, np.full(n_features, 1 / np.sqrt(CURVATURE * max(n_rows, 1) + l2)), intercept)
-        spread, vectors = np.linalg.eigh(rows.T @ rows)
+        products = rows.T @ rows
+        spread, vectors = np.linalg.eigh(products.toarray() if issparse(products) else products)
         return cls(vectors, 1 / np.sqrt(CURVATURE * np.maximum(spread, 0) + l2 + 1e-9 * max(n_rows, 1)), intercept)
 
     def to_coefficients(self, scaled: Rows) -> Rows:
@@ -152,6 +154,7 @@ class Logistic(SoftClassifier):
     """
 
     exact: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
 
     l2: float | None = None
     max_iter: int = 200

@@ -20,6 +20,8 @@ class SoftClassifier(ABC):
 
     #: Whether a fit never increases the loss, so that EM with this classifier never lowers its objective.
     exact: ClassVar[bool] = False
+    #: Whether features may be a sparse matrix (`scipy.sparse.csr_array`).
+    accepts_sparse: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, X: Rows, targets: Rows, weight: Rows | None = None) -> Self:
@@ -99,4 +101,4 @@ def flatten_rows(X: Rows) -> Rows:
     >>> flatten_rows(np.zeros((2, 3, 4))).shape
     (2, 12)
     """
-    return X.reshape(len(X), math.prod(X.shape[1:]))  # -1 would fail without rows
+    return X if X.ndim == 2 else X.reshape(len(X), math.prod(X.shape[1:]))  # -1 would fail without rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.sparse import issparse
 
 from wisecrowd.classifiers.soft_classifier import Rows
 
@@ -19,6 +20,9 @@ class Standardiser:
 
     Mean and scale are those of the first data that `fit` gets, so that an iterative fit always sees the same features.
     Constant features become zero.
+
+    A sparse matrix is not shifted, which would fill it, and all its features have one scale, the root of their mean
+    variance: a scale of their own would give rare words the weight of frequent ones.
 
     Parameters
     ----------
@@ -41,7 +45,7 @@ class Standardiser:
 
         Parameters
         ----------
-        X : ndarray of shape (n_tasks, n_features)
+        X : ndarray or csr_array of shape (n_tasks, n_features)
             Features.
 
         Returns
@@ -49,6 +53,12 @@ class Standardiser:
         Standardiser
             The standardiser itself.
         """
+        if self.mean is None and issparse(X):
+            n_rows, n_features = X.shape
+            means = np.asarray(X.sum(axis=0)).ravel() / max(n_rows, 1)
+            variance = float((X.data**2).sum() / max(n_rows, 1) - (means**2).sum()) / n_features
+            self.mean = np.zeros(n_features)
+            self.scale = np.full(n_features, np.sqrt(variance) if variance > 0 else 1.0)
         if self.mean is None:
             self.mean, spread = X.mean(axis=0), X.std(axis=0)
             varies = spread > MIN_RELATIVE_SPREAD * np.maximum(1, np.abs(self.mean))
@@ -60,13 +70,16 @@ class Standardiser:
 
         Parameters
         ----------
-        X : ndarray of shape (n_tasks, n_features)
+        X : ndarray or csr_array of shape (n_tasks, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_tasks, n_features)
+        ndarray or csr_array of shape (n_tasks, n_features)
         """
         assert self.mean is not None
         assert self.scale is not None
+        if issparse(X):
+            assert not self.mean.any()  # learners refuse sparse features after a fit to dense ones
+            return X.multiply(1 / self.scale[None, :]).tocsr()
         return (X - self.mean) / self.scale

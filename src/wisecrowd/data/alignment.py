@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from wisecrowd.data.types import AnyCrowd, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import InputError, preview
 from wisecrowd.utils.text import count_noun
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Largest absolute value of a feature. Squares of larger ones, and sums of them, are no longer finite.
 MAX_FEATURE = 1e100
@@ -216,6 +219,66 @@ def align_feature_rows(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float
     return rows
 
 
+def is_sparse(features: Any) -> bool:
+    """Return whether features are a sparse matrix, or a table of sparse columns only.
+
+    Parameters
+    ----------
+    features : object
+        Features.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> is_sparse(csr_array((2, 3))), is_sparse(np.zeros((2, 3)))
+    (True, False)
+    """
+    if isinstance(features, pd.DataFrame):
+        return features.shape[1] > 0 and all(isinstance(dtype, pd.SparseDtype) for dtype in features.dtypes)
+    return type(features).__module__.startswith("scipy.sparse")
+
+
+def as_sparse_features(features: Any) -> csr_array:
+    """Convert sparse features to compressed rows of floating-point numbers.
+
+    Parameters
+    ----------
+    features : sparse matrix, sparse array or DataFrame of sparse columns
+        Features.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_features)
+
+    Raises
+    ------
+    InputError
+        If a feature is no number between -1e100 and 1e100.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> as_sparse_features(coo_array(([1], ([0], [2])), shape=(1, 3))).toarray().tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+    from scipy.sparse import csr_array
+
+    matrix = features.sparse.to_coo() if isinstance(features, pd.DataFrame) else features
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InputError(f"expected a row of features per task; got a sparse array of shape {matrix.shape}")
+    rows = csr_array(matrix, dtype=np.float64)
+    if not (np.abs(rows.data) <= MAX_FEATURE).all():
+        raise InputError(
+            f"features of a sparse matrix must be numbers between {-MAX_FEATURE:g} and {MAX_FEATURE:g}; some are not finite or "
+            "too large. Replace or scale them"
+        )
+    return rows
+
+
 def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
     """Order features as the tasks of a crowd, without converting them.
 
@@ -261,9 +324,9 @@ def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
     if not hasattr(features, "__len__") and hasattr(features, "__array__"):
         features = np.asarray(features)
     try:
-        n_rows = len(features)
-    except TypeError:  # a single number, or a sparse matrix
-        raise InputError(f"expected a table or a dense array of features; got {type(features).__name__}") from None
+        n_rows = features.shape[0] if is_sparse(features) else len(features)
+    except TypeError:  # a single number
+        raise InputError(f"expected a table or an array of features; got {type(features).__name__}") from None
     if n_rows != crowd.n_tasks:
         raise InputError(f"expected one row of features for each of {crowd.n_tasks:,} tasks; got {n_rows:,} rows")
     return features
@@ -321,6 +384,8 @@ def as_float_features(features: FeaturesLike) -> NDArray[np.float64]:
         ...
     wisecrowd.errors.InputError: features must be numbers: could not convert string to float: 'red'; encode text and ...
     """
+    if is_sparse(features) and not isinstance(features, pd.DataFrame):
+        raise InputError(f"expected a table or a dense array of features; got {type(features).__name__}")
     try:
         if isinstance(features, pd.DataFrame):
             return features.to_numpy(dtype=np.float64, na_value=np.nan)

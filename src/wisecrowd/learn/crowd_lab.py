@@ -160,6 +160,9 @@ class CrowdLab(Learner):
     def _make_classifier(self) -> SoftClassifier:
         return make_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
 
+    def _accepts_sparse(self) -> bool:
+        return self._make_classifier().accepts_sparse
+
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.classifier_.predict_proba(X)
 

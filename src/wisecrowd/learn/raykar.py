@@ -19,7 +19,7 @@ class Raykar(ClassifierEM):
         M:  f maximises Σ_i Σ_k q_i(k) log f_k(x_i) − λ/2 ‖W‖²;  π_r follows from the tally of q, with pseudo-votes
 
     Workers are scored against the posterior q, not against the classifier. With a constant feature the method equals
-    `DawidSkene`. Any scikit-learn classifier with ``predict_proba`` and ``sample_weight`` can replace logistic regression.
+    `DawidSkene`. Any scikit-learn classifier or pipeline with ``predict_proba`` can replace logistic regression.
 
     Two options improve it more than another classifier: ``cv=5`` keeps the votes of a task out of its own prior, and
     ``shrinkage=True`` shrinks workers with few votes toward the matrix of the crowd. `Concord` uses both by default.
@@ -38,3 +38,6 @@ class Raykar(ClassifierEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning",)
+
+    def _accepts_sparse(self) -> bool:
+        return self._make_classifier(self.l2).accepts_sparse

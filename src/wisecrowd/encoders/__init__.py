@@ -1,0 +1,1 @@
+"""Encoders: features from tables with mixed columns, from texts and from images."""
