@@ -17,8 +17,9 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
 from wisecrowd.bench.cells import OK
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, require_truth
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.bench.papers._han import compute_once
 from wisecrowd.data.alignment import encode_truth
 from wisecrowd.data.crowd import Crowd
@@ -78,7 +79,7 @@ class EncodedFeatures(StoredDataset):
 
     def identity(self) -> Any:
         """Return the identity of the dataset and the encoding."""
-        return [super().identity(), self.categories, code_digest(__name__)]
+        return [super().identity(), self.categories, code_digest(type(self))]
 
 
 def one_hot_categories(features: pd.DataFrame) -> pd.DataFrame:
@@ -188,9 +189,9 @@ class CompleterEntry(Portable):
     def identity(self) -> Any:
         """Return the completer, its parameters and the digest of its code."""
         if self.completer is None:
-            return [None, code_digest(__name__)]
+            return [None, code_digest(type(self))]
         shown = {name: repr(value) for name, value in sorted(self._kind(**self.settings).get_params().items())}
-        return [self.completer, shown, code_digest(__name__, self._kind.__module__)]
+        return [self.completer, shown, code_digest(type(self), self._kind)]
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class AggregatorAfterCompleter(CompleterEntry):
 
     def identity(self) -> Any:
         """Return the identities of the completer and the aggregator."""
-        return [super().identity(), self.aggregator, self.weight, code_digest(find(self.aggregator).__module__)]
+        return [super().identity(), self.aggregator, self.weight, code_digest(find(self.aggregator))]
 
 
 @dataclass(frozen=True)
