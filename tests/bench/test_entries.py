@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import pickle
-import sys
-import types
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,10 +10,7 @@ from wisecrowd import OneCoin
 from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.entries import (
     Aggregate,
-    LearnerEntry,
     UnavailableMethod,
-    code_digest,
-    find_imported_modules,
     get_identity,
 )
 from wisecrowd.errors import InputError, UsageError
@@ -57,29 +51,6 @@ def test_identity_follows_settings_and_defaults(monkeypatch: pytest.MonkeyPatch)
     assert Aggregate("dawid-skene").identity() != before
     monkeypatch.setattr(OneCoin.__init__, "__kwdefaults__", OneCoin.__init__.__kwdefaults__ | {"max_iter": 7})  # type: ignore[operator]
     assert entry.identity() != before
-
-
-def test_comments_and_docstrings_do_not_change_what_a_module_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ['def f():\n    "Doc."\n    return 1', "def f():  # why\n    return 1", "def f():\n    return 2"]
-    digests = []
-    for number, text in enumerate(texts):
-        file = tmp_path / f"made_{number}.py"
-        file.write_text(text)
-        module = types.ModuleType(file.stem)
-        module.__file__ = str(file)
-        monkeypatch.setitem(sys.modules, file.stem, module)
-        digests.append(code_digest(file.stem))
-    assert digests[0] == digests[1] != digests[2]
-
-
-def test_the_code_of_a_learner_is_all_that_it_imports() -> None:
-    modules = find_imported_modules("wisecrowd.learn.ccc.ccc")
-    assert {"wisecrowd.learn.ccc._correction", "wisecrowd.nn.deep_learner", "wisecrowd.nn.trainer"} <= modules
-    assert "wisecrowd.learn.mmlc.mmlc" not in modules
-    assert "wisecrowd.nn.deep_learner" not in find_imported_modules("wisecrowd.aggregate.categorical.dawid_skene")
-    assert code_digest("wisecrowd.learn.ccc.ccc") == LearnerEntry("ccc").code()
 
 
 def test_a_plain_function_has_an_identity() -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import WSLC, Crowd, MajorityVote
 from wisecrowd.complete import wslc
+from wisecrowd.errors import UsageError
 from wisecrowd.io.datasets import Dataset
 
 
@@ -166,3 +167,33 @@ def accuracy(crowd: Crowd, truth: pd.Series) -> float:
     best = votes == votes.max(axis=1, keepdims=True)
     right = crowd.classes.get_indexer(truth.reindex(crowd.tasks))  # type: ignore[union-attr]  # has classes
     return float((best / best.sum(axis=1, keepdims=True))[np.arange(len(right)), right][right >= 0].mean())
+
+
+def test_a_categorical_feature_has_one_number_per_worker() -> None:
+    made, X = crowd_of()
+    X[:, 3] = np.arange(30) % 4
+    found = WSLC(nominal=(3,)).fit(made, X).vectors_
+    np.testing.assert_array_equal(found[:, :3], WSLC().fit(made, X).vectors_[:, :3])
+    for worker in range(made.n_workers):
+        mine = made.worker == worker
+        weight, expected = made.weight[mine], 0.0
+        for value in range(4):
+            for c in range(made.n_classes):
+                is_value = (X[made.task[mine], 3] == value).astype(float)
+                is_label = (made.label[mine] == c).astype(float)
+                expected += np.average(is_value * is_label, weights=weight) * correlation(is_value, is_label, weight)
+        assert found[worker, 3] == pytest.approx(expected)
+
+
+def test_categories_have_no_order() -> None:
+    made, X = crowd_of()
+    X[:, 3] = np.arange(30) % 4
+    before = WSLC(nominal=(3,)).fit(made, X).vectors_
+    X[:, 3] = np.array([5.0, -1.0, 2.0, 7.0])[np.arange(30) % 4]
+    np.testing.assert_allclose(WSLC(nominal=(3,)).fit(made, X).vectors_, before)
+
+
+def test_a_categorical_feature_that_does_not_exist_is_refused() -> None:
+    made, X = crowd_of()
+    with pytest.raises(UsageError, match="feature 4; expected positions from 0 to 3"):
+        WSLC(nominal=(4,)).fit(made, X)

@@ -5,22 +5,16 @@ Any importable callable that takes a dataset and a seed can be an entry.
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import importlib
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Never
+from typing import Any, ClassVar, Never
 
-import wisecrowd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import find
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.datasets import Dataset
 
@@ -68,7 +62,7 @@ class LearnerEntry(Portable):
 
     def code(self) -> str:
         """Return a digest of the learner's code."""
-        return code_digest(self.kind.__module__)
+        return code_digest(self.kind)
 
 
 @dataclass(frozen=True)
@@ -122,7 +116,7 @@ class Aggregate(Portable):
         """Return the method, all its parameters and the digest of its code."""
         kind = self._kind
         parameters = kind(**self.settings).get_params()
-        code = code_digest(kind.__module__)
+        code = code_digest(kind)
         return [self.method, {name: repr(value) for name, value in sorted(parameters.items())}, self.at_most, code]
 
     @property
@@ -174,7 +168,7 @@ def get_identity(entry: Any) -> Any:
     Returns
     -------
     object
-        Result of ``entry.identity()`` if there is such a method. Otherwise the qualified name and the digest of its module.
+        Result of ``entry.identity()`` if there is such a method. Otherwise the qualified name and the digest of its code.
 
     Examples
     --------
@@ -184,99 +178,4 @@ def get_identity(entry: Any) -> Any:
     if hasattr(entry, "identity"):
         return entry.identity()
     name = getattr(entry, "__qualname__", repr(entry))
-    return [entry.__module__, name, code_digest(entry.__module__)]
-
-
-#: Packages whose code determines the results of a benchmark.
-MODEL_PACKAGES = (
-    "aggregate",
-    "learn",
-    "complete",
-    "em",
-    "nn",
-    "classifiers",
-    "evaluate",
-    "diagnose",
-    "plan",
-    "simulate",
-    "kernels",
-)
-
-
-@cache
-def code_digest(*modules: str) -> str:
-    """Return a digest of modules and of all modelling code that they import; comments and docstrings do not count.
-
-    Parameters
-    ----------
-    *modules : str
-        Dotted names of modules.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> code_digest("wisecrowd.em.loop") == code_digest("wisecrowd.em.confusion")
-    False
-    """
-    names = sorted({name for module in modules for name in find_imported_modules(module)})
-    return hashlib.sha256("".join(_inspect_module(name).digest for name in names).encode()).hexdigest()[:16]
-
-
-@cache
-def find_imported_modules(module: str) -> frozenset[str]:
-    """Return a module and the modules of `MODEL_PACKAGES` that it imports, directly or indirectly.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module.
-
-    Returns
-    -------
-    frozenset of str
-        Dotted names.
-
-    Examples
-    --------
-    >>> "wisecrowd.em.confusion" in find_imported_modules("wisecrowd.aggregate.categorical.dawid_skene")
-    True
-    """
-    modules: set[str] = set()
-    waiting = [module]
-    while waiting:
-        modules.add(name := waiting.pop())
-        waiting += _inspect_module(name).imports - modules
-    return frozenset(modules)
-
-
-class _ModuleCode(NamedTuple):
-    """Properties of the source of a module."""
-
-    #: Modules of `MODEL_PACKAGES` that it imports directly.
-    imports: frozenset[str]
-    #: Digest of the syntax tree without docstrings.
-    digest: str
-
-
-@cache
-def _inspect_module(module: str) -> _ModuleCode:
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    imports: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wisecrowd":
-            candidates = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            imports.update(filter(_is_model_code, candidates))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-    return _ModuleCode(frozenset(imports), hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16])
-
-
-def _is_model_code(name: str) -> bool:
-    """Return whether a dotted name is a module (not a package or a class) of `MODEL_PACKAGES`."""
-    parts = name.split(".")
-    if len(parts) < 3 or parts[1] not in MODEL_PACKAGES:
-        return False
-    return (Path(wisecrowd.__file__).parent.joinpath(*parts[1:]).with_suffix(".py")).is_file()
+    return [entry.__module__, name, code_digest(entry)]

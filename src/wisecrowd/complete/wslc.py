@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from wisecrowd.base.completer import Completer, WorkerLabelProbs
-from wisecrowd.base.fields import fitted, method_class
+from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.classifiers.standardiser import Standardiser
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.errors import UsageError
 from wisecrowd.utils.slices import slice_rows
 
 #: Weight of every vote beside its similarity. It decides only where no voter has a similarity.
@@ -31,8 +32,9 @@ class WSLC(Completer):
         P(label l of worker r on task i) = Σ_s s(r,s) 1[y_is = l] / Σ_s s(r,s),   s over the workers who labelled i
 
     Equations and settings are those of the authors' program, in which all workers are neighbours. That program treats categorical
-    features by another formula, Σ_a,c p_r(a,c) corr(1[x = a], 1[y_r = c]). Here features are numbers: encode a category as
-    columns of ones and zeros.
+    features by another formula, v_rj = Σ_a,c p_r(a,c) corr(1[x_j = a], 1[y_r = c]), where p_r(a,c) is the share of the worker's
+    tasks with value a and label c. It applies to features with numbers of categories, named by ``nominal``. Alternatively,
+    encode a category as columns of ones and zeros, each of which is then a feature of its own.
 
     The program fills in the first class for workers with one vote or with equal votes, whose vector is zero. Here such a worker
     gets the vote shares of the task, as do all workers on a task whose voters have no vector. On a task without votes of others,
@@ -59,6 +61,10 @@ class WSLC(Completer):
     uses_features: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("wu2025worker",)
 
+    nominal: tuple[int, ...] = parameter(
+        default=(), help="Positions of features whose numbers stand for categories and have no order."
+    )
+
     vectors_: NDArray[np.float64] = fitted(
         help="Vector of every worker.", shape=("n_workers", "n_features"), finite=True
     )
@@ -71,7 +77,12 @@ class WSLC(Completer):
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None
-        vectors = compute_worker_vectors(crowd, X.reshape(len(X), -1))
+        X = X.reshape(len(X), -1)
+        vectors = compute_worker_vectors(crowd, X)
+        for position in self.nominal:
+            if not 0 <= position < X.shape[1]:
+                raise UsageError(f"nominal names feature {position}; expected positions from 0 to {X.shape[1] - 1}")
+            vectors[:, position] = correlate_categories(crowd, X[:, position])
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         self.vectors_ = vectors
         self.directions_ = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > ROUNDING_ERROR)
@@ -169,6 +180,45 @@ def compute_worker_vectors(crowd: Crowd, X: NDArray[np.float64]) -> NDArray[np.f
         deviation = np.sqrt(variance, where=varies, out=np.ones_like(variance))
         vectors[:, columns] = np.divide(weighted, deviation, where=varies, out=np.zeros_like(weighted))
     return vectors
+
+
+def correlate_categories(crowd: Crowd, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the correlation of the labels of every worker with a categorical feature.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    values : ndarray of shape (n_tasks,)
+        Number of the category of every task.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        Σ_a,c p(a,c) corr(1[x = a], 1[y = c]); terms with an undefined correlation count 0.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([(0, "ann", "no"), (1, "ann", "yes"), (2, "ann", "yes"), (2, "bob", "yes")])
+    >>> correlate_categories(crowd, np.array([7.0, 2.0, 2.0])).round(6).tolist()
+    [1.0, 0.0]
+    """
+    pairs = crowd.pairs
+    votes = csr_array((crowd.weight, (pairs.vote_pairs, crowd.task)), shape=(len(pairs), crowd.n_tasks))
+    number = np.asarray(votes.sum(axis=1))
+    total = np.maximum(pairs.sum_by_worker(number), np.finfo(float).tiny)
+    share = (number / total[pairs.worker])[:, None]  # p(c)
+    result = np.zeros(crowd.n_workers)
+    for value in np.unique(values):
+        joint = (votes @ (values == value).astype(np.float64))[:, None] / total[pairs.worker, None]  # p(a, c)
+        of_value = (pairs.sum_by_worker(joint))[pairs.worker]  # p(a)
+        variance = share * (1 - share) * of_value * (1 - of_value)
+        is_defined = variance > ROUNDING_ERROR**2
+        covariance = joint - share * of_value
+        deviation = np.sqrt(variance, where=is_defined, out=np.ones_like(variance))
+        correlation = np.divide(covariance, deviation, where=is_defined, out=np.zeros_like(covariance))
+        result += pairs.sum_by_worker(joint * correlation)[:, 0]
+    return result
 
 
 def _compute_label_shares(crowd: Crowd) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from typing import Any
 
@@ -10,17 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import simulate_crowd
+from wisecrowd import TLLC, simulate_crowd
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.entries import get_identity
 from wisecrowd.bench.papers._tllc import (
     ACCURACY,
     DENSITY,
+    NEIGHBOUR,
     SHARED,
     SHIFT,
+    SILHOUETTE,
     AggregatorAfterCompleter,
     CompletionEffects,
+    EmbeddingSeparation,
+    EncodedFeatures,
     FilteredTasks,
+    WithAdversaries,
     findings,
     number_categories,
     one_hot_categories,
@@ -52,7 +58,7 @@ def dataset() -> Dataset:
 
 
 @pytest.mark.parametrize(
-    "name", [*NAMES, "zhang2025tllc-filtering", *(f"{name}-quick" for name in NAMES)]
+    "name", [*NAMES, "zhang2025tllc-filtering", "zhang2025tllc-embedding", *(f"{name}-quick" for name in NAMES)]
 )  # fmt: skip
 def test_every_benchmark_and_its_small_version_speak_of_what_they_have(name: str) -> None:
     made = find_benchmark(name)
@@ -74,10 +80,9 @@ def test_categories_become_columns_or_numbers() -> None:
     wide = one_hot_categories(features)
     assert wide.columns.tolist() == ["size", "colour_blue", "colour_red"]
     assert wide.to_numpy().tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 1]]
-    orders = {tuple(number_categories(features, seed)["colour"]) for seed in range(20)}
-    assert orders == {(1, 0, 1), (0, 1, 0)}
-    pd.testing.assert_frame_equal(number_categories(features, 3), number_categories(features, 3))
-    assert number_categories(features, 0)["size"].tolist() == [1.5, 2, 3]
+    assert number_categories(features).to_numpy().tolist() == [[1.5, 1], [2, 0], [3, 1]]  # alphabetical
+    declared = number_categories(pd.DataFrame({"relationship": ["Husband", "Wife", "Unmarried"]}))
+    assert declared["relationship"].tolist() == [2, 0, 5]
 
 
 def test_aggregators_answer_before_and_after(dataset: Dataset) -> None:
@@ -104,6 +109,43 @@ def test_what_filling_does_to_workers_is_measured(dataset: Dataset) -> None:
     assert 3 / 8 < filled[DENSITY] <= 1
     assert 0 < filled[SHIFT] < 1
     assert CompletionEffects("wslc")(dataset, 0)[DENSITY] == 1
+
+
+def test_workers_are_compared_in_the_cells_of_another_completer(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TLLC.__init__, "__kwdefaults__", TLLC.__init__.__kwdefaults__ | SMALL)  # type: ignore[operator]
+    tllc, both = CompletionEffects("tllc")(dataset, 0), CompletionEffects("wslc", cells_of="tllc")(dataset, 0)
+    assert both[DENSITY] == tllc[DENSITY] < 1
+    assert both[SHIFT] != tllc[SHIFT]
+    assert CompletionEffects("wslc", cells_of="tllc").is_random
+
+
+def test_embeddings_are_scored_by_the_true_classes(dataset: Dataset) -> None:
+    figures = EmbeddingSeparation(SMALL | {"pretrain_epochs": 30})(dataset, 0)
+    assert figures.keys() == {SILHOUETTE, NEIGHBOUR}
+    assert figures[NEIGHBOUR] > 0.6  # chance is a third
+    assert -1 < figures[SILHOUETTE] < 1
+
+
+@pytest.mark.data
+@pytest.mark.skipif("WISECROWD_DATA" not in os.environ, reason="the crowd Income is not on this machine")
+def test_adversaries_are_added_to_the_votes() -> None:
+    made = WithAdversaries("income", "distinct", n_adversaries=2, share=0.5, error=0.8).load(0)
+    added = made.crowd.to_frame().query("worker in ('adversary 0', 'adversary 1')")
+    assert made.crowd.n_workers == 69
+    assert len(added) == pytest.approx(600, abs=60)
+    assert made.truth is not None
+    wrong = added["label"].to_numpy() != made.truth.loc[added["task"]].to_numpy()
+    assert wrong.mean() == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.data
+@pytest.mark.skipif("WISECROWD_DATA" not in os.environ, reason="the crowd Income is not on this machine")
+def test_categories_of_income_have_the_formula_of_the_rival() -> None:
+    numbered = EncodedFeatures("income", "distinct", categories="numbered").load(0)
+    assert numbered.meta["nominal"] == (1, 3, 4, 5, 6, 9)
+    assert AggregatorAfterCompleter("wslc")(numbered, 0)[ACCURACY] == pytest.approx(0.7117, abs=5e-5)
 
 
 def test_kept_tasks_are_fewer_and_better(dataset: Dataset) -> None:

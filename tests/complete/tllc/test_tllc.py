@@ -14,7 +14,7 @@ from wisecrowd.base.completer import WorkerLabelProbs
 from wisecrowd.complete.tllc._confident_tasks import select_confident_tasks
 from wisecrowd.complete.tllc._random_keys import compute_task_keys
 from wisecrowd.data.alignment import encode_truth
-from wisecrowd.errors import DataWarning, UsageError
+from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 
@@ -368,3 +368,76 @@ def test_the_rival_fills_every_cell_and_votes_where_workers_are_alike() -> None:
     labelled = crowd.votes_per_task > 0
     assert np.bincount(filled.task, minlength=90)[labelled].min() == 4
     assert (filled.label == z[filled.task])[labelled[filled.task]].all()
+
+
+# ---------------------------------------------------------------------- embeddings, and what the theorems say
+
+
+def separation(points: Any, z: Any) -> float:
+    """Distance between the means of classes by the mean distance from them."""
+    means = np.stack([points[z == k].mean(axis=0) for k in range(3)])
+    inside = np.linalg.norm(points - means[z], axis=1).mean()
+    return float(np.linalg.norm(means[:, None] - means[None], axis=2).sum() / 6 / inside)
+
+
+def test_tasks_are_embedded_by_the_network_of_a_worker(noisy: tuple[Crowd, pd.DataFrame]) -> None:
+    crowd, X = noisy
+    model = TLLC(**DOUBLE, pretrain_epochs=10, epochs=5).fit(crowd, X)
+    mine = model.embed(3)
+    assert mine.index.equals(crowd.tasks)
+    code = np.flatnonzero((crowd.worker_codes == 3) & (crowd.label == 0))
+    np.testing.assert_allclose(mine.to_numpy()[crowd.task[code]].mean(axis=0), model.centre_[3, 0])
+    assert not mine.equals(model.embed())
+    tuned = TLLC(**DOUBLE, pretrain_epochs=10, epochs=0).fit(crowd, X)
+    pd.testing.assert_frame_equal(tuned.embed(3), model.embed())  # no fine-tuning leaves the shared network
+    with pytest.raises(InputError, match="no worker 'nobody'"):
+        model.embed("nobody")
+
+
+@pytest.fixture(scope="module")
+def scarce() -> tuple[Any, Crowd, pd.DataFrame]:
+    """Few and partly wrong votes of many workers on classes that features tell apart."""
+    z, X = clusters(n_tasks=150, spread=1.0)
+    rng = np.random.default_rng(2)
+    task, worker = np.nonzero(rng.random((150, 25)) < 0.12)
+    label = np.where(rng.random(len(task)) < 0.75, z[task], rng.integers(3, size=len(task)))
+    return z, Crowd.from_codes(task, worker, label, tasks=X.index, workers=range(25), classes=["a", "b", "c"]), X
+
+
+def test_the_source_is_better_than_all_tasks(scarce: tuple[Any, Crowd, pd.DataFrame]) -> None:
+    z, crowd, X = scarce  # theorem 1
+    model = TLLC(hidden=1, pretrain_epochs=0, epochs=0).fit(crowd, X)
+    right = model.majority_ == z
+    assert right[model.confident_].mean() > right.mean() + 0.05
+    assert all(right[model.confident_ & (z == k)].mean() >= right[z == k].mean() for k in range(3))
+
+
+def test_transfer_separates_the_true_classes(scarce: tuple[Any, Crowd, pd.DataFrame]) -> None:
+    z, crowd, X = scarce  # theorem 2
+    with_transfer, without = (
+        TLLC(**DOUBLE, pretrain_epochs=epochs, pretrain_rate=3e-3).fit(crowd, X) for epochs in (30, 0)
+    )
+    scores = np.array(
+        [[separation(model.embed(worker).to_numpy(), z) for worker in range(10)] for model in (with_transfer, without)]
+    )
+    assert (scores[0] > 1.2 * scores[1]).all()
+
+
+@pytest.mark.parametrize("noise", [0.15, 0.3])
+def test_noise_in_labels_moves_classes_nearer_but_not_together(noise: float) -> None:
+    # Theorem 3 adds Gaussian noise to the targets of pairs, which leaves the minimum of the loss in its place. Wrong labels give
+    # noise whose mean is not zero: the classes are nearer to each other, and the class of the nearest centre stays the true one.
+    z, X = clusters(n_tasks=120, spread=0.5)
+    rng = np.random.default_rng(0)
+    wrong = np.where(rng.random(120) < noise, (z + rng.integers(1, 3, size=120)) % 3, z)
+    votes = [Crowd.from_codes(np.arange(120), np.zeros(120, int), label, tasks=X.index, workers=[0], classes=[*"abc"])
+             for label in (z, wrong)]  # fmt: skip
+    models = [TLLC(**DOUBLE, pretrain_epochs=40, pretrain_rate=1e-2, epochs=0).fit(crowd, X) for crowd in votes]
+    gaps = []
+    for model in models:
+        points = model.embed().to_numpy()
+        means = np.stack([points[z == k].mean(axis=0) for k in range(3)])
+        nearest = np.linalg.norm(points[:, None] - means, axis=2).argmin(axis=1)
+        assert (nearest == z).mean() > 0.95
+        gaps.append(np.linalg.norm(means[:, None] - means[None], axis=2).sum() / 6)
+    assert 0.1 < gaps[1] < gaps[0]

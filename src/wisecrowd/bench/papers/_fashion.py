@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.bench.entries import code_digest
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.io.datasets import get_cache_folder
 from wisecrowd.utils.files import atomic_path
 
@@ -180,4 +180,4 @@ def compute_features_digest(filters: Filters, file: Path) -> str:
     """
     with file.open("rb") as stream:
         images = hashlib.file_digest(stream, "sha256").hexdigest()
-    return hashlib.sha256(repr((images, astuple(filters), code_digest(__name__))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((images, astuple(filters), code_digest(Filters))).encode()).hexdigest()[:16]

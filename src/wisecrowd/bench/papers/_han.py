@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset
-from wisecrowd.bench.entries import LearnerEntry, Portable, code_digest
+from wisecrowd.bench.entries import LearnerEntry, Portable
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import InputError, UsageError
@@ -137,7 +138,7 @@ class TrainingTaskScores(LearnerEntry):
         """Return the method, its parameters and the digest of its code."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [self.method, shown, code_digest(__name__), self.code()]
+        return [self.method, shown, code_digest(type(self)), self.code()]
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class Oracle(TrainingTaskScores):
 
     def identity(self) -> Any:
         """Return the identity of the learner and the centre."""
-        return [super().identity(), self.centre, self.weights, code_digest(find("mmlc").__module__)]
+        return [super().identity(), self.centre, self.weights, code_digest(find("mmlc"))]
 
 
 @dataclass(frozen=True)
@@ -301,12 +302,12 @@ class AfterFilling(Portable):
 
     def identity(self) -> Any:
         """Return the aggregator, the completer, its parameters and the digests of their code."""
-        parts: list[Any] = [self.aggregator, code_digest(find(self.aggregator).__module__), code_digest(__name__)]
+        parts: list[Any] = [self.aggregator, code_digest(find(self.aggregator)), code_digest(type(self))]
         if self.completer is None:
             return parts
         parameters = self._kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [*parts, self.completer, shown, code_digest(self._kind.__module__)]
+        return [*parts, self.completer, shown, code_digest(self._kind)]
 
 
 # ---------------------------------------------------------------------- subsets of votes and workers

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.learner import Learner
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import (
     StoredDataset,
     get_classification_data,
@@ -18,7 +19,7 @@ from wisecrowd.bench.data import (
     require_features,
     require_truth,
 )
-from wisecrowd.bench.entries import LearnerEntry, code_digest
+from wisecrowd.bench.entries import LearnerEntry
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.evaluate import metrics
@@ -77,7 +78,7 @@ class GaussianGroups:
 
     def identity(self) -> Any:
         """Return the settings and the digest of the code."""
-        return [self.n_workers, self.n_tasks, code_digest(__name__)]
+        return [self.n_workers, self.n_tasks, code_digest(type(self))]
 
     def size(self) -> int:
         """Return the number of votes, five per task."""
@@ -182,7 +183,7 @@ class MenaLearner(LearnerEntry):
             self.authors_network,
             self.matrices,
         ]
-        return [*parts, code_digest(__name__), self.code()]
+        return [*parts, code_digest(type(self)), self.code()]
 
     def _classifier(self, dataset: Dataset, seed: int) -> Any:
         settings = NETWORKS[dataset.name]

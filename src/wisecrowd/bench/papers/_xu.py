@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import make_train_test_dataset, require_truth
-from wisecrowd.bench.entries import LearnerEntry, code_digest
+from wisecrowd.bench.entries import LearnerEntry
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 from wisecrowd.simulate import (
@@ -80,7 +81,7 @@ class XuPoints(XuData):
 
     def identity(self) -> Any:
         """Return the kind of points and the digest of the code."""
-        return ["points", self.is_random, code_digest(__name__)]
+        return ["points", self.is_random, code_digest(type(self))]
 
     def size(self) -> int:
         """Return the number of votes of five workers on 1,000 points."""
@@ -143,7 +144,7 @@ class Shirts(XuData):
         """Return the digest of the images, the settings and the digest of the code."""
         with self._file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return [digest, self.labels, self.n_tasks, code_digest(__name__)]
+        return [digest, self.labels, self.n_tasks, code_digest(type(self))]
 
     def size(self) -> int:
         """Return the number of votes of five workers."""
@@ -215,7 +216,7 @@ class XuLearner(LearnerEntry):
     def identity(self) -> Any:
         """Return the method, the settings and the digest of the code."""
         parts = [self.method, repr(dict(self.settings)), self.hard, repr(dict(self.network)), self.passes]
-        return [*parts, code_digest(__name__), self.code()]
+        return [*parts, code_digest(type(self)), self.code()]
 
 
 def compute_roc(true: NDArray[Any], score: Array) -> dict[str, float]:

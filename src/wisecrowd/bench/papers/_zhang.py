@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, get_classification_data, require_features, require_truth
-from wisecrowd.bench.entries import LearnerEntry, Portable, code_digest
+from wisecrowd.bench.entries import LearnerEntry, Portable
 from wisecrowd.bench.papers._fashion import FILE, N_TRAIN, Filters, compute_features_digest, find_images, load_fashion
 from wisecrowd.bench.papers.annotmix2024 import SETTING
 from wisecrowd.data.crowd import Crowd
@@ -212,10 +213,19 @@ class FashionCrowd:
 
     def identity(self) -> Any:
         """Return the digest of the features, the settings and the digest of the code."""
-        code = code_digest(__name__)
         features = compute_features_digest(self.filters, self._file)
-        rest = [] if self.trained_as == "fashion" else [self.trained_as]
-        return [features, self.patterns, self.votes_per_task, self.n_tasks, self.epochs, code, *rest]
+        code = code_digest(type(self), without=("TRAINING",))
+        training = _plain(TRAINING[self.trained_as])
+        return [
+            features,
+            self.patterns,
+            self.votes_per_task,
+            self.n_tasks,
+            self.epochs,
+            code,
+            self.trained_as,
+            training,
+        ]
 
     def size(self) -> int:
         """Return the number of votes."""
@@ -251,8 +261,9 @@ class RealCrowd(StoredDataset):
 
     def identity(self) -> Any:
         """Return the identity of the dataset and the settings."""
-        rest = [] if self.trained_as is None else [self.trained_as]
-        return [super().identity(), self.aside, self.epochs, self.n_tasks, *rest]
+        trained_as = self.name if self.trained_as is None else self.trained_as
+        training = _plain(TRAINING[trained_as])
+        return [super().identity(), self.aside, self.epochs, self.n_tasks, trained_as, training]
 
 
 # ---------------------------------------------------------------------- entries
@@ -262,8 +273,8 @@ class RealCrowd(StoredDataset):
 class EpochLearner(LearnerEntry):
     """Entry that trains a learner and scores it on the test tasks after every epoch.
 
-    >>> EpochLearner("crowd-layer").identity()[1]["fashion"]["classifier"]
-    'wisecrowd.bench.papers._zhang.two_layers'
+    >>> EpochLearner("ccc", on={"fashion": {"gamma": 1.0}}).identity()[2]
+    {'fashion': {'gamma': 1.0}}
     """
 
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
@@ -309,12 +320,10 @@ class EpochLearner(LearnerEntry):
         return accuracies, model
 
     def identity(self) -> Any:
-        """Return the method, the settings by dataset and the digest of the code."""
-        common = dict(self.settings)
-        settings = {
-            name: _plain(training | common | dict(self.on.get(name, {}))) for name, training in TRAINING.items()
-        }
-        return [self.method, settings, code_digest(__name__), self.code()]
+        """Return the method, its settings and the digest of the code; `TRAINING` is in the identity of the data."""
+        on = {name: _plain(settings) for name, settings in self.on.items()}
+        code = code_digest(type(self), without=("TRAINING",))
+        return [self.method, _plain(self.settings), on, code, self.code()]
 
 
 @dataclass(frozen=True)
@@ -373,9 +382,8 @@ class TargetClassifier(Portable):
         return test_accuracy, heldout_accuracy
 
     def identity(self) -> Any:
-        """Return the settings and the digest of the code."""
-        settings = {name: _plain(training) for name, training in TRAINING.items()}
-        return [self.source, settings, code_digest(__name__)]
+        """Return the source of the classes and the digest of the code; `TRAINING` is in the identity of the data."""
+        return [self.source, code_digest(type(self), without=("TRAINING",))]
 
 
 def score_groups(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, float]:
@@ -418,8 +426,13 @@ def score_groups(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, floa
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in which the classifier is a text."""
-    return {name: describe_classifier(value) if name == "classifier" else value for name, value in settings.items()}
+    """Return settings in which the classifier is a text with the digest of its code."""
+    plain = dict(settings)
+    if "classifier" in plain:
+        classifier = plain["classifier"]
+        builder = classifier if callable(classifier) and hasattr(classifier, "__qualname__") else type(classifier)
+        plain["classifier"] = f"{describe_classifier(classifier)} {code_digest(builder)}"
+    return plain
 
 
 def _training(dataset: Dataset) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import pandas as pd
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find, methods
 from wisecrowd.bench.benchmark import Benchmark, Entry
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.completion import (
     AFTER_FULL,
@@ -81,7 +82,7 @@ class FitCompleter(Portable):
         """Return the method, its parameters and the digest of its code."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [self.method, shown, code_digest(__name__, self.kind.__module__)]
+        return [self.method, shown, code_digest(type(self), self.kind)]
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class SimpleForecast(Portable):
 
     def identity(self) -> Any:
         """Return the forecast and the digest of the code."""
-        return [self.forecast, code_digest(__name__)]
+        return [self.forecast, code_digest(type(self))]
 
 
 class NoCompletion:
@@ -124,7 +125,7 @@ class NoCompletion:
 
     def identity(self) -> Any:
         """Return the digest of the code."""
-        return ["unfilled", code_digest(__name__)]
+        return ["unfilled", code_digest(type(self))]
 
 
 def get_aggregator_scores(after: pd.DataFrame, votes: str) -> dict[str, float]:

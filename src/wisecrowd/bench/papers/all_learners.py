@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, get_classification_data
-from wisecrowd.bench.entries import LearnerEntry, code_digest
+from wisecrowd.bench.entries import LearnerEntry
 from wisecrowd.io.datasets import Dataset
 
 #: Figures: accuracy of the classifier on tasks without votes, and of the posterior on tasks with votes.
@@ -39,7 +40,7 @@ class FitLearner(LearnerEntry):
         """Return the method, its parameters and the digest of its code."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [self.method, shown, code_digest(__name__), self.code()]
+        return [self.method, shown, code_digest(type(self)), self.code()]
 
 
 #: Learners whose worker model is part of a network.

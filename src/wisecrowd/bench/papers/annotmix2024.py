@@ -11,8 +11,8 @@ import pandas as pd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark, Entry
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, get_classification_data
-from wisecrowd.bench.entries import code_digest
 from wisecrowd.bench.papers.all_learners import TEST, FitLearner
 from wisecrowd.classifiers.standardiser import Standardiser
 from wisecrowd.data.vocabulary import as_index
@@ -98,7 +98,7 @@ class OnTargets:
 
     def identity(self) -> Any:
         """Return the settings and the digest of the code."""
-        return [self.aggregator, self.alpha, code_digest(__name__)]
+        return [self.aggregator, self.alpha, code_digest(type(self))]
 
 
 def learner(method: str, **settings: Any) -> FitLearner:

@@ -12,8 +12,9 @@ import numpy as np
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark, Entry
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings
 from wisecrowd.evaluate import metrics
@@ -71,8 +72,8 @@ class Rule(Portable):
 
     def identity(self) -> Any:
         """Return the rule and the digest of its code and of the candidates."""
-        methods = [find(name).__module__ for name in CANDIDATES]
-        return [self.name, code_digest(__name__, *methods)]
+        methods = [find(name) for name in CANDIDATES]
+        return [self.name, code_digest(type(self), *methods)]
 
 
 @lru_cache(maxsize=1)  # consecutive cells have the same crowd

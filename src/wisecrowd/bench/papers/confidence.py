@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark, Entry
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.confidence_prior import FAMILIES, METHOD, SHARES, GoldPart, fit_prior, measure_crowds
 from wisecrowd.bench.data import StoredDataset
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.accuracy import CrowdCalibration
 from wisecrowd.evaluate.audit import allocate_checks, assign_strata, draw_audit_sample
@@ -76,7 +77,7 @@ class Assessment(Portable):
 
     def identity(self) -> Any:
         """Return the settings and the digest of the code."""
-        return [self.kind, self.share, self.n_gold, code_digest(__name__, find(METHOD).__module__)]
+        return [self.kind, self.share, self.n_gold, code_digest(type(self), find(METHOD))]
 
 
 def _find_part(name: str, share: int) -> GoldPart:

@@ -16,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.code_digest import code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import DataWarning, InputError
 from wisecrowd.evaluate.evaluation_items import EvaluationItems
@@ -138,7 +139,7 @@ class Estimator(Portable):
 
     def identity(self) -> Any:
         """Return the title and the digest of the code."""
-        return [self.title, code_digest(__name__)]
+        return [self.title, code_digest(type(self))]
 
 
 @lru_cache(maxsize=2 * DRAWS)

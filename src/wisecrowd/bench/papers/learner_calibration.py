@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.sharpness import sharpen
 from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, get_classification_data
-from wisecrowd.bench.entries import LearnerEntry, code_digest
+from wisecrowd.bench.entries import LearnerEntry
 from wisecrowd.bench.papers.all_learners import NETWORKS
 from wisecrowd.evaluate.confidence import confidence_error
 from wisecrowd.io.datasets import Dataset
@@ -53,7 +54,7 @@ class CalibrateLearner(LearnerEntry):
         """Return the method, its parameters and the digest of its code."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [self.method, shown, SHARE, code_digest(__name__), self.code()]
+        return [self.method, shown, SHARE, code_digest(type(self)), self.code()]
 
 
 def log_loss(class_probs: NDArray[np.float64], true_class: NDArray[Any]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wisecrowd.bench.benchmark import Benchmark, DataSource
-from wisecrowd.bench.entries import code_digest
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.papers._mena import TEST, GaussianGroups, MenaLearner, score_classifier
 from wisecrowd.bench.papers.mena2020 import WORKERS, title
 from wisecrowd.io.datasets import Dataset
@@ -68,7 +68,7 @@ class Scaling:
 
     def identity(self) -> Any:
         """Return the identity of the learner and the digest of the code."""
-        return [code_digest(__name__), self.whole, self.learn.identity()]
+        return [code_digest(type(self)), self.whole, self.learn.identity()]
 
 
 def benchmark() -> Benchmark:

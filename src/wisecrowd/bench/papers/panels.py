@@ -11,8 +11,9 @@ import numpy as np
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import SimulatedDataset
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.io.datasets import Dataset
 
@@ -143,7 +144,7 @@ class PanelMethod(Portable):
 
     def identity(self) -> Any:
         """Return the title and the digest of the code."""
-        return [self.title, code_digest(__name__, find("panel").__module__)]
+        return [self.title, code_digest(type(self), find("panel"))]
 
 
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import SimulatedDataset
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
@@ -225,7 +226,7 @@ class WorkerSearch(Portable):
 
     def identity(self) -> Any:
         """Return the rule and the digest of the code."""
-        return [self.rule, code_digest(__name__)]
+        return [self.rule, code_digest(type(self))]
 
 
 def scored(named: FlaggedWorkers, kind: Mapping[str, str], copies: Mapping[str, str]) -> dict[str, float]:

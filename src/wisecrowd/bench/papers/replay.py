@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import shuffle_within_groups
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -255,7 +256,7 @@ class Replay(Portable):
 
     def identity(self) -> Any:
         """Return the rule and the digest of the code."""
-        return [self.rule, code_digest(__name__)]
+        return [self.rule, code_digest(type(self))]
 
 
 def _first(crowd: Crowd, seed: int) -> Rows:

@@ -11,8 +11,9 @@ import pandas as pd
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, require_truth
-from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.bench.entries import Portable
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.evaluate import metrics
@@ -107,7 +108,7 @@ class OnParts(Portable):
 
     def identity(self) -> Any:
         """Return the method, its limit, the parts and the digest of the method's code."""
-        return [self.method, self.at_most, [*PARTS], DRAWS, GOLD_ONLY_FROM, code_digest(find(self.method).__module__)]
+        return [self.method, self.at_most, [*PARTS], DRAWS, GOLD_ONLY_FROM, code_digest(find(self.method))]
 
 
 def draw_part(crowd: Crowd, percent: int, repetition: int) -> Crowd:

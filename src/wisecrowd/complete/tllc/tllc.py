@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.completer import Completer, WorkerLabelProbs
@@ -17,7 +18,8 @@ from wisecrowd.complete.tllc._random_keys import compute_task_keys, compute_vote
 from wisecrowd.complete.tllc._siamese_networks import GROUP_FLOATS, NetworkVotes, StackedNetworks, train_networks
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import AnyCrowd
-from wisecrowd.errors import DataWarning, UsageError, check_choice
+from wisecrowd.data.vocabulary import as_index
+from wisecrowd.errors import DataWarning, InputError, UsageError, check_choice
 from wisecrowd.nn.backend import import_torch, limit_threads
 from wisecrowd.nn.seeding import fork_random_state, select_device
 from wisecrowd.utils.progress import report
@@ -256,6 +258,49 @@ class TLLC(Completer):
         return networks
 
     # ------------------------------------------------------------------ prediction
+
+    def embed(self, worker: Any = None) -> pd.DataFrame:
+        """Embed the tasks of the fit by the network of a worker, or by the shared network.
+
+        The network of a worker starts from the shared one (transfer). Embeddings *without* transfer are those of a fit with
+        ``pretrain_epochs=0``, in which each network starts from random weights.
+
+        Parameters
+        ----------
+        worker : object, optional
+            Id of the worker; the shared network by default, as for workers who used only one class.
+
+        Returns
+        -------
+        DataFrame
+            One row per task, one column per dimension.
+
+        Raises
+        ------
+        InputError
+            If the crowd has no such worker.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wisecrowd import TLLC, Crowd
+        >>> crowd = Crowd.from_triples([(task, worker, "ab"[task % 2]) for task in range(6) for worker in ("ann", "bob")])
+        >>> X = np.array([[0.0], [1.0]] * 3)
+        >>> model = TLLC(hidden=4, pretrain_epochs=5, epochs=5).fit(crowd, X)
+        >>> model.embed("ann").shape, model.embed().equals(model.embed("ann"))
+        ((6, 2), False)
+        """
+        torch = import_torch("the networks of TLLC")
+        network = 0
+        if worker is not None:
+            position = int(as_index(self._crowd.workers).get_indexer([worker])[0])
+            if position < 0:
+                raise InputError(f"the crowd has no worker {worker!r}; workers_ lists them")
+            network = int(self.network_index_[position])
+        arrays = (self.weight_, self.bias_, self.out_weight_, self.out_bias_)
+        networks = StackedNetworks.from_arrays(arrays, np.array([network]))
+        points = networks.embed_shared(torch.from_numpy(self.features_))[0].numpy()
+        return pd.DataFrame(points, index=self._crowd.tasks)
 
     def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> WorkerLabelProbs:
         torch = import_torch("the networks of TLLC")
