@@ -54,6 +54,36 @@ def commands_are_built_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def crowds_are_examined_once() -> Iterator[None]:
+    """Remember which workers of a crowd copy each other, and what held-out votes say about the default method.
+
+    Hundreds of tests run commands on the same few crowds. The tests of the two functions call them directly.
+    """
+    from wisecrowd.diagnose import assessment, workers
+
+    checks: dict[str, Any] = {}
+    copying_pairs: dict[tuple[Any, ...], Any] = {}
+    check_default_method, find_copying_pairs = assessment.check_default_method, workers.find_copying_pairs
+
+    def check_once(crowd: Crowd) -> Any:
+        if crowd.digest not in checks:
+            checks[crowd.digest] = check_default_method(crowd)
+        return checks[crowd.digest]
+
+    def find_once(crowd: Crowd, model: Any) -> Any:
+        assert crowd.workers is not None
+        key = (crowd.digest, tuple(crowd.workers), repr(model.get_params()), type(model), model.posterior_.tobytes())
+        if key not in copying_pairs:
+            copying_pairs[key] = find_copying_pairs(crowd, model)
+        return copying_pairs[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assessment, "check_default_method", check_once)
+        patch.setattr(workers, "find_copying_pairs", find_once)
+        yield
+
+
 def _folder(variable: str, holds: str) -> Path:
     value = os.environ.get(variable)
     if not value:

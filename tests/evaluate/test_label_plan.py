@@ -29,6 +29,7 @@ def test_the_forecast_comes_true() -> None:
     assert rate(later.scores, later.labels, raters="panel").corrected.width / 2 == pytest.approx(0.05, rel=0.15)
 
 
+@pytest.mark.slow
 def test_active_designs_are_narrower_at_equal_labels() -> None:
     ratio, covered = [], []
     for seed in range(20):

@@ -22,14 +22,14 @@ def test_distances_and_ties() -> None:
 
 
 def test_intervals_have_the_level_of_all_intervals() -> None:
-    """Of 300 experiments in which two methods are equal, about 90 % contain zero."""
+    """Of 150 experiments in which two methods are equal, about 90 % contain zero."""
     n_covered = 0
-    for seed in range(300):
+    for seed in range(150):
         gap = np.random.default_rng(seed).normal(size=60)
         table, _ = rank_log_probs({"a": gap, "b": np.zeros(60)}, np.arange(60), 60, seed)
         low, high = table.iloc[1][["low", "high"]]
         n_covered += low <= 0 <= high
-    assert 0.84 < n_covered / 300 < 0.95
+    assert 0.83 < n_covered / 150 < 0.96
 
 
 def test_weights_count_votes_several_times() -> None:

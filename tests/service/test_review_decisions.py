@@ -56,10 +56,10 @@ def test_later_decisions_replace_earlier_ones_and_undo_restores_them(path: Path)
 def test_a_kill_at_any_byte_loses_nothing_that_was_acknowledged(path: Path) -> None:
     sizes, tables = [], []
     with DecisionLog(path) as log:
-        for step in range(6):
+        for step in range(4):
             sizes.append(log.journal_path.stat().st_size)
             tables.append(path.read_text())
-            if step == 4:
+            if step == 2:
                 log.undo()
             else:
                 log.add(decide(f"t{step}", f"class {step}", note="ä" * step))

@@ -414,7 +414,7 @@ def _fit_copying(
     def by_pair(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(pair, multiplicity * values, minlength=n_pairs).astype(np.float64)
 
-    for _ in range(EM_STEPS):
+    for _ in range(EM_STEPS if n_pairs else 0):
         a, b, c = first_accuracy[pair], second_accuracy[pair], copy_share[pair]
         wrong_a, wrong_b = (1 - a) / (n_classes - 1), (1 - b) / (n_classes - 1)
         # The truth is the first label, the second label or neither; for equal labels the first two cases coincide.

@@ -21,6 +21,7 @@ from wisecrowd.diagnose.preparation import (
     get_member_columns,
     get_worker_groups,
     most_frequent_labels,
+    normalize_log_probs,
 )
 from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.evaluate.intervals import accuracy_log_likelihood, worker_intervals
@@ -401,13 +402,11 @@ def _estimate_type_probs(
 
     The shares of the components are estimated by EM with ``pseudo_workers`` as prior; each component has one ``worker_type``.
     """
-    from scipy.special import logsumexp
-
     shares = pseudo_workers / pseudo_workers.sum()
     memberships = np.empty_like(evidence)
     for _ in range(_EM_STEPS):
         joint = evidence + np.log(shares)
-        memberships = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        memberships = normalize_log_probs(joint)
         previous_shares = shares
         shares = (memberships.sum(axis=0) + pseudo_workers) / (len(evidence) + pseudo_workers.sum())
         if np.abs(shares - previous_shares).max() < _SHARE_TOLERANCE:

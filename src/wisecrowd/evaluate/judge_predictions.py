@@ -220,9 +220,8 @@ def remove_group_means(values: Array, group: Codes | None, weight: Array) -> Arr
     """
     if group is None:
         return values
-    from scipy.sparse import csr_array
-
-    names, code = np.unique(group, return_inverse=True)
-    membership = csr_array((weight, (code, np.arange(len(code)))), shape=(len(names), len(code)))
-    means = (membership @ values) / np.bincount(code, weights=weight)[:, None]
+    _, code, size = np.unique(group, return_inverse=True, return_counts=True)
+    order, starts = np.argsort(code, kind="stable"), np.cumsum(size) - size
+    sums = np.add.reduceat((weight[:, None] * values)[order], starts, axis=0) if len(code) else values
+    means = sums / np.bincount(code, weights=weight)[:, None]
     return np.asarray(values - means[code])
