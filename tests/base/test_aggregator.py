@@ -168,7 +168,7 @@ def test_scorers_by_name_are_explained() -> None:
 
     simulation = simulate_crowd(n_tasks=30, n_workers=6, n_classes=2, votes_per_task=4, random_state=0)
     crowd, truth = simulation.crowd, simulation.truth
-    search = GridSearchCV(OneCoin(), {"max_iter": [5, 9]}, cv=3, scoring="accuracy")
+    search = GridSearchCV(OneCoin(), {"max_iter": [200, 300]}, cv=3, scoring="accuracy")
     with pytest.raises(ValueError, match=r"leave y and scoring out .*or score by known truth: scoring=lambda"):
         search.fit(crowd, truth[crowd.tasks])
     search.set_params(scoring=lambda model, votes: (model.predict(votes) == truth[votes.tasks]).mean())
