@@ -158,3 +158,18 @@ def test_votes_that_cannot_be_scored_are_refused() -> None:
         Median().fit(numbers).score(numbers)
     with pytest.raises(UsageError, match="Known truth is given as truth="):
         GridSearchCV(DawidSkene(), {"smoothing": [1.0]}, cv=3, error_score="raise").fit(MADE.crowd, MADE.truth)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_scorers_by_name_are_explained() -> None:
+    from sklearn.model_selection import GridSearchCV
+
+    from wisecrowd import OneCoin, simulate_crowd
+
+    simulation = simulate_crowd(n_tasks=30, n_workers=6, n_classes=2, votes_per_task=4, random_state=0)
+    crowd, truth = simulation.crowd, simulation.truth
+    search = GridSearchCV(OneCoin(), {"max_iter": [200, 300]}, cv=3, scoring="accuracy")
+    with pytest.raises(ValueError, match=r"leave y and scoring out .*or score by known truth: scoring=lambda"):
+        search.fit(crowd, truth[crowd.tasks])
+    search.set_params(scoring=lambda model, votes: (model.predict(votes) == truth[votes.tasks]).mean())
+    assert 0.5 < search.fit(crowd).best_score_ <= 1

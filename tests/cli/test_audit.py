@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def test_draw_check_and_evaluate(run: Any, simulated: tuple[Path, pd.Series]) ->
     assert "40 tasks to check" in drawn.stdout
     assert f"wisecrowd review {votes} --tasks audit -o checked.csv" in " ".join(drawn.stdout.split())
     checks = pd.read_csv("audit/checks.csv", dtype={"truth": object})
-    assert list(checks.columns) == ["task", "truth", "stratum", "weight"]
+    assert list(checks.columns) == ["task", "truth", "stratum", "weight", "draw"]
     assert checks["weight"].sum() == pytest.approx(200)
 
     checks["truth"] = truth[checks["task"]].to_numpy()
@@ -68,9 +69,16 @@ def test_further_tasks_are_new(run: Any, simulated: tuple[Path, pd.Series]) -> N
     truth[:50].rename("truth").rename_axis("task").to_csv("checked.csv")
     result = run("audit", votes, "--checked", "checked.csv", "--size", "20", "-o", "more")
     assert result.exit_code == 0, result.output
-    drawn = pd.read_csv("more/checks.csv")
+    table = pd.read_csv("more/checks.csv", dtype={"truth": object}, keep_default_na=False)
+    drawn = table[table["truth"] == ""]
     assert len(drawn) == 20
     assert not drawn["task"].isin(truth.index[:50]).any()
+    assert table["weight"].astype(float).sum() == pytest.approx(200, abs=1e-3)
+    assert dict(zip(table["task"][:50], table["truth"][:50], strict=True)) == truth[:50].to_dict()
+    table["truth"] = truth[table["task"]].to_numpy()
+    table.to_csv("all.csv", index=False)
+    result = run("audit", votes, "--checked", "all.csv", "--json")
+    assert json.loads(result.stdout)["summary"]["checked"] == 70
 
 
 def test_wrong_use_is_explained(run: Any, simulated: tuple[Path, pd.Series], tmp_path: Path) -> None:
@@ -79,3 +87,118 @@ def test_wrong_use_is_explained(run: Any, simulated: tuple[Path, pd.Series], tmp
     numbers = tmp_path / "numbers.csv"
     numbers.write_text("task,worker,label\nt1,ann,1.5\nt1,bob,2.5\n")
     assert "audit needs classes" in run("audit", numbers, "--numeric", "--size", "1", "-m", "median").stderr
+
+
+@pytest.fixture
+def filled(run: Any, simulated: tuple[Path, pd.Series]) -> tuple[Path, pd.Series]:
+    """Votes and truth after a draw whose checks a person has filled in."""
+    votes, truth = simulated
+    assert run("audit", votes, "--size", "20", "-o", "audit").exit_code == 0
+    checks = pd.read_csv("audit/checks.csv", dtype={"truth": object})
+    checks["truth"] = truth[checks["task"]].to_numpy()
+    checks.to_csv("audit/checks.csv", index=False)
+    return votes, truth
+
+
+def test_a_draw_does_not_overwrite_what_a_person_filled_in(run: Any, filled: tuple[Path, pd.Series]) -> None:
+    votes, _ = filled
+    before = Path("audit/checks.csv").read_text()
+    result = run("audit", votes, "--size", "30", "--seed", "5", "-o", "audit")
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 2
+    assert "audit/checks.csv has 20 tasks with a truth filled in, which a new draw would overwrite" in message
+    assert f"wisecrowd audit {votes} --checked audit/checks.csv --size N -o audit-2" in message
+    assert Path("audit/checks.csv").read_text() == before
+    assert run("audit", votes, "--checked", "audit/checks.csv", "--size", "5", "-o", "audit-2").exit_code == 0
+    Path("audit/checks.csv").write_bytes(b"\xff\xfenotes of a person")
+    assert "contents that cannot be read" in run("audit", votes, "--size", "30", "-o", "audit").stderr
+    Path("audit/checks.csv").unlink()
+    assert run("audit", votes, "--size", "30", "-o", "audit").exit_code == 0
+    assert run("audit", votes, "--size", "10", "-o", "audit").exit_code == 0, "an empty table may be drawn again"
+
+
+def test_a_typo_in_a_check_is_not_a_wrong_label(run: Any, filled: tuple[Path, pd.Series]) -> None:
+    votes, _ = filled
+    checks = pd.read_csv("audit/checks.csv", dtype=object)
+    checks.loc[0, "truth"], checks.loc[1, "truth"] = "c00", "bird"
+    checks.to_csv("typo.csv", index=False)
+    result = run("audit", votes, "--checked", "typo.csv")
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert f"2 rows have a class that no vote names: 'c00' for task '{checks['task'][0]}' Did you mean 'c0'?" in message
+    assert f"'bird' for task '{checks['task'][1]}'" in message
+    checks.loc[0, "truth"] = "c0"
+    checks.to_csv("typo.csv", index=False)
+    assert "--new-classes bird" in run("audit", votes, "--checked", "typo.csv").stderr
+    result = run("audit", votes, "--checked", "typo.csv", "--new-classes", "bird", "--json")
+    assert json.loads(result.stdout)["summary"]["checked"] == 20
+    assert "add --checked" in run("audit", votes, "--size", "3", "--new-classes", "bird").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "difference"),
+    [
+        (("-m", "majority-vote"), "another method or other parameters"),
+        (("-p", "max_iter=3"), "another method or other parameters"),
+        (("--gold", "gold.csv"), "other gold"),
+        (("--classes", "c0,c1,c2,c3"), "other votes, or votes read with other options"),
+    ],
+)
+def test_checks_are_evaluated_with_the_options_of_the_draw(
+    run: Any, filled: tuple[Path, pd.Series], options: tuple[str, ...], difference: str
+) -> None:
+    votes, truth = filled
+    truth[:5].rename("truth").rename_axis("task").to_csv("gold.csv")
+    result = run("audit", votes, "--checked", "audit/checks.csv", *options)
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert f"these tasks were drawn with {difference}, so their weights do not fit" in message
+    assert f"the command of the draw was: wisecrowd audit {votes}." in message
+    Path("copy.csv").write_text(Path("audit/checks.csv").read_text())  # the identity travels with the rows
+    assert difference in " ".join(run("audit", votes, "--checked", "copy.csv", *options).stderr.split())
+    assert run("audit", votes, "--checked", "copy.csv").exit_code == 0
+
+
+def test_checks_of_other_votes_are_refused(run: Any, filled: tuple[Path, pd.Series], tmp_path: Path) -> None:
+    votes, _ = filled
+    (tmp_path / "fewer.csv").write_text("".join(votes.read_text().splitlines(keepends=True)[:-1]))
+    assert "drawn with other votes" in " ".join(
+        run("audit", "fewer.csv", "--checked", "audit/checks.csv").stderr.split()
+    )
+
+
+def test_the_command_that_evaluates_a_draw_is_printed(run: Any, simulated: tuple[Path, pd.Series]) -> None:
+    votes, truth = simulated
+    votes.write_text(votes.read_text().replace("task,worker,label", "photo,who,answer"))
+    truth[:5].rename("truth").rename_axis("nr").to_csv("gold.csv")
+    options = ["--task", "photo", "--worker", "who", "--label", "answer", "--gold-task", "nr"]
+    rest = ["-m", "one-coin", "-p", "max_iter=9", "--gold", "gold.csv"]
+    drawn = run("audit", votes, *options, *rest, "--size", "12", "-o", "my audit")
+    words = [str(votes), *options, *rest]
+    text = " ".join(drawn.stdout.split())
+    evaluate = ["wisecrowd", "audit", *words, "--checked", "my audit/checks.csv", "-o", "audited"]
+    assert shlex.join(evaluate) in text
+    assert shlex.join(["wisecrowd", "review", *words, "--tasks", "my audit", "-o", "checked.csv"]) in text
+    checks = pd.read_csv("my audit/checks.csv", dtype={"truth": object})
+    checks["truth"] = truth[checks["task"]].to_numpy()
+    checks.to_csv("my audit/checks.csv", index=False)
+    evaluated = run(*evaluate[1:])
+    assert evaluated.exit_code == 0, evaluated.output
+    further = int(json.loads(Path("audited/run.json").read_text())["summary"]["further_checks"])
+    more = ["wisecrowd", "audit", *words, "--checked", "my audit/checks.csv", "--size", str(further), "-o", "audit-2"]
+    assert shlex.join(more) in " ".join(evaluated.stdout.split())
+    assert run(*more[1:]).exit_code == 0
+
+
+def test_weights_of_an_excel_copy_count(run: Any, filled: tuple[Path, pd.Series]) -> None:
+    pytest.importorskip("openpyxl")
+    votes, _ = filled
+    pd.read_csv("audit/checks.csv").to_excel("checks.xlsx", index=False)
+    summaries = [
+        json.loads(run("audit", votes, "--checked", path, "--json").stdout)["summary"]
+        for path in ("audit/checks.csv", "checks.xlsx")
+    ]
+    assert summaries[0] == summaries[1]
+    broken = pd.read_csv("audit/checks.csv").assign(weight="a")
+    broken.to_csv("broken.csv", index=False)
+    assert "20 checks have no number as weight" in run("audit", votes, "--checked", "broken.csv").stderr

@@ -233,9 +233,15 @@ def test_members_who_cast_no_votes_are_told(run: Run, votes: Path, members: Path
 
 
 def test_methods_that_take_no_members_refuse_them(run: Run, votes: Path, members: Path) -> None:
-    said = run("aggregate", votes, "--members", members)
+    said = run("aggregate", votes, "-m", "one-coin", "--members", members)
     assert said.exit_code == 2
     assert "-m panel" in said.stderr
+    named, chosen = (
+        json.loads(run("aggregate", votes, "--members", members, *words, "--json").stdout)
+        for words in (("-m", "panel"), ())
+    )
+    assert chosen["method"] == named["method"] == "panel"
+    assert chosen["parameters"] == named["parameters"]
     said = run("aggregate", votes, "-m", "panel", "-p", 'groups={"judge0": "x"}', "--members", members)
     assert said.exit_code == 2
     assert "leave one of them out" in said.stderr
@@ -361,7 +367,7 @@ def test_members_are_for_the_panel(run: Run, votes: Path, members: Path, command
     assert run(name, votes, "-m", "panel", "--members", members, *more).exit_code == 0
     said = run(name, votes, "-m", "ibcc", "--members", members, *more)
     assert said.exit_code == 2
-    assert "leave out -m or --members" in " ".join(said.stderr.split())
+    assert "does not use --members; leave it out, or use -m panel" in " ".join(said.stderr.split())
 
 
 @pytest.mark.slow
@@ -375,16 +381,31 @@ def test_a_report_has_a_section_on_judges(run: Run, votes: Path, members: Path, 
     assert "Calibration error" in Path("two.html").read_text()
 
 
+def test_every_view_of_an_export_with_machines_has_one_method_and_its_figures(run: Run, export: Path) -> None:
+    aggregated = json.loads(run("aggregate", export, "--json").stdout)
+    diagnosed = json.loads(run("diagnose", export, "--json").stdout)
+    planned = json.loads(run("plan", export, "--budget", "3", "--json").stdout)
+    audited = json.loads(run("audit", export, "--size", "5", "--json").stdout)
+    assert {record["method"] for record in (aggregated, diagnosed, planned, audited)} == {"panel"}
+    figures = aggregated["summary"]["figures"]
+    assert diagnosed["figures"] == planned["figures"] == figures
+    assert audited["summary"]["expected_accuracy"] == figures["expected_accuracy"]
+    run("report", export, "--no-compare", "-o", "report.html")
+    labels = pd.Series(json.loads(run("aggregate", export, "-m", "panel", "--json").stdout)["summary"]["classes"])
+    assert labels.to_dict() == aggregated["summary"]["classes"]
+    assert "panel" in Path("report.html").read_text()
+
+
 # ---------------------------------------------------------------------- what is said unasked
 
 
 @pytest.mark.slow
 def test_other_methods_hint_at_the_panel(run: Run, export: Path, votes: Path) -> None:
-    said = run("aggregate", export)
+    said = run("aggregate", export, "-m", "one-coin")
     assert said.exit_code == 0
     assert "machines of one model make the same errors; -m panel models this" in said.stderr
-    assert "-m panel" not in run("aggregate", export, "-q").stderr
-    assert "-m panel" not in run("aggregate", export, "-m", "panel").stderr
+    assert "-m panel" not in run("aggregate", export, "-m", "one-coin", "-q").stderr
+    assert "-m panel" not in run("aggregate", export).stderr
     assert run("aggregate", votes).stderr == ""  # nobody tells who is a machine
 
 

@@ -97,4 +97,4 @@ def test_another_method_can_judge(run: Run, votes: Path, tmp_path: Path) -> None
     members.write_text("worker,kind\nw0,machine\n", encoding="utf-8")
     said = run("plan", votes, "--budget", 30, "-m", "one-coin", "--members", members)
     assert said.exit_code == 2
-    assert "leave out -m" in " ".join(said.stderr.split())
+    assert "does not use --members" in " ".join(said.stderr.split())

@@ -7,48 +7,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import wisecrowd as wc
-from wisecrowd.cli._reading import GoldReading, read_truth
-from wisecrowd.errors import InputError, UsageError
-
-CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-READING = GoldReading(task="image_id")
-
-
-def test_the_task_column_may_be_called_as_that_of_the_votes_or_not(tmp_path: Path) -> None:
-    for name in ("image_id", "task"):
-        (tmp_path / "gold.csv").write_text(f"{name},truth\nt1,cat\n")
-        assert read_truth(tmp_path / "gold.csv", READING, CROWD).to_dict() == {"t1": "cat"}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("image_id,truth\nt1,cat\nt1,dog\n", "1 task has more than one truth"),
-        ("image_id,said_by_experts\nt1,cat\n", "there is no truth column"),
-        ("task,said_by_experts\nt1,cat\n", "there is no truth column"),
-        ("image_id,truth\nt1\n", "line 2 has 1 columns"),
-    ],
-)
-def test_the_true_error_shows(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "gold.csv").write_text(content)
-    with pytest.raises(InputError, match=message):
-        read_truth(tmp_path / "gold.csv", READING, CROWD)
-
-
-def test_gold_columns_are_named_apart_from_those_of_the_votes(tmp_path: Path) -> None:
-    (tmp_path / "gold.csv").write_text("nr,expert_says,label\nt1,cat,dog\n")
-    reading = GoldReading(task="image_id", gold_task="nr", gold_label="expert_says")
-    assert read_truth(tmp_path / "gold.csv", reading, CROWD).to_dict() == {"t1": "cat"}
-
-
-def test_the_error_about_gold_advises_options_that_name_columns_of_gold(tmp_path: Path) -> None:
-    (tmp_path / "gold.csv").write_text("nr,expert_says\nt1,cat\n")
-    with pytest.raises(InputError, match=r"\(--gold-task NAME --gold-label NAME\)"):
-        read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
-    (tmp_path / "gold.csv").write_text("task,gold,expert\nt1,cat,cat\n")
-    with pytest.raises(InputError, match=r"say which: truth=\"gold\" \(--gold-label gold\)"):
-        read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
+from wisecrowd.cli._reading import GoldReading
+from wisecrowd.errors import UsageError
 
 
 def test_gold_columns_without_gold_are_refused() -> None:
@@ -130,26 +90,3 @@ def test_few_votes_get_advice_for_comparing_methods(run: Any, tmp_path: Path) ->
     (tmp_path / "votes.csv").write_text("task,worker,label\n" + "".join(f"t{n},w{n % 2},{n % 3}\n" for n in range(6)))
     message = " ".join(run("compare", "votes.csv").stderr.split())
     assert "5 folds need at least 10 votes; got 6; use fewer folds: folds=3 (--folds 3)" in message
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("aggregate", "--gold"),
-        ("aggregate", "--score"),
-        ("compare", "--score"),
-        ("complete", "-m", "gmv", "-o", "c", "--score"),
-    ],
-)
-def test_gold_on_other_tasks_gets_advice(run: Any, votes: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
-    command, *options = words
-    (tmp_path / "other.csv").write_text("task,truth\nx1,cat\nx2,dog\n")
-    result = run(command, votes, *options, "other.csv")
-    message = " ".join(result.stderr.split())
-    assert result.exit_code == 1
-    assert "other.csv: none of its 2 tasks has votes. It has 'x1', 'x2', the votes have 't00', 't01'" in message
-    assert "--gold-task COLUMN" in message
-    (tmp_path / "other.csv").write_text("task,truth\n T00,cat\nT01 ,dog\n")
-    assert "They differ only in spelling: add --normalise" in " ".join(
-        run(command, votes, *options, "other.csv").stderr.split()
-    )

@@ -115,3 +115,11 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "200,000 votes on 40,000 tasks" in again.stdout
     assert again.stderr == ""
+
+
+def test_labels_and_workers_that_probably_mean_the_same_are_named(run: Any, votes: Path) -> None:
+    votes.write_text(votes.read_text().replace("t05,cy,", "t05,Cy,").replace("t00,ann,dog", "t00,ann,dog "))
+    result = run("shard", votes, "-o", "crowd")
+    assert "Warning: 2 worker ids differ only by case or space, but count as different ('Cy', 'cy')" in result.stderr
+    assert "2 labels differ only by case or space" in result.stderr
+    assert "unify them in the files" in result.stderr

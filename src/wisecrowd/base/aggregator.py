@@ -92,8 +92,15 @@ class Aggregator(Method):
         self._check_parameter_types()
         votes = self.validate_votes(crowd, allow_shards=self.streams)
         if X is not None and not self.uses_features:
+            looks_like_labels = np.ndim(X) == 1  # scikit-learn passes y in this place
+            advice = (
+                '. To choose parameters with scikit-learn, leave y and scoring out (scoring="accuracy" needs y), which scores by '
+                "held-out votes, or score by known truth: scoring=lambda model, votes: (model.predict(votes) == "
+                "truth[votes.tasks]).mean()"
+            )
             raise UsageError(
                 f"{type(self).__name__} does not use features; leave X out. Known truth is given as truth="
+                f"{advice if looks_like_labels else ''}"
             )
         self._start_fit(votes)
         self._fit(votes, None if truth is None else self._encode_gold(truth, votes), X=X, start=start)

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.method import Method
     from wisecrowd.cli._outputs import Writer
+    from wisecrowd.cli._reading import GoldReading, Reading
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.diagnose.assessment import CrowdAssessment
     from wisecrowd.evaluate.confidence import LabelConfidence
+    from wisecrowd.io.vote_source import VoteSource
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
 WORKERS, TASKS, SCORES = "workers.csv", "tasks.csv", "scores.csv"
@@ -59,6 +61,13 @@ KNOWN = (
 #: takes longer than a fit.
 MAX_ASSESSED_VOTES, MAX_ASSESSED_CELLS = 200_000, 5_000_000
 
+AggregationMethod = Annotated[
+    str | None,
+    typer.Option(
+        "--method", "-m", metavar="METHOD", show_default=False,
+        help="Method: see wisecrowd methods. Default: model-average; panel if machines voted.",
+    ),
+]  # fmt: skip
 Parameter = Annotated[
     list[str] | None,
     typer.Option(
@@ -93,7 +102,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--method", "-m", metavar="NAME", show_default=False,
-        help="Method that rates workers and tasks, such as ibcc or one-coin. Default: dawid-skene.",
+        help="Method that rates workers and tasks, such as ibcc or one-coin. Default: model-average; panel if machines voted.",
     ),
 ]  # fmt: skip
 Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Maximum number of threads.")]
@@ -141,6 +150,72 @@ def make_method(kind: str, name: str, assignments: list[str], jobs: int, engine:
     return method(**parameters)
 
 
+def prepare_method(
+    method: str | None,
+    assignments: list[str],
+    source: VoteSource,
+    reading: Reading,
+    crowd: Crowd,
+    *,
+    quiet: bool = False,
+) -> Any:
+    """Return the unfitted aggregator for votes, with its parameters, and members if it uses them.
+
+    Parameters
+    ----------
+    method : str or None
+        Name of the method that the user chose.
+    assignments : list of str
+        Parameters as ``name=value``.
+    source : VoteSource
+        Source of the votes.
+    reading : Reading
+        Options by which the votes were read.
+    crowd : Crowd
+        Votes.
+    quiet : bool, default=False
+        Print no notes.
+
+    Returns
+    -------
+    Aggregator
+    """
+    from wisecrowd.cli._members import choose_method, set_members
+
+    name, member_info = choose_method(method, source, reading, crowd, None, quiet=quiet)
+    unfitted = make_method("aggregate", name, assignments, 1)
+    set_members(unfitted, member_info)
+    return unfitted
+
+
+def to_words(
+    votes: Path, method: str | None, assignments: list[str], gold: Path | None, reading: GoldReading
+) -> list[str]:
+    """Return the words of a command line that read the same votes, and fit the same method with the same gold.
+
+    Parameters
+    ----------
+    votes : Path
+        Votes.
+    method : str or None
+        Name of the method that the user chose.
+    assignments : list of str
+        Parameters as ``name=value``.
+    gold : Path or None
+        Gold. Without it, the columns of a table of truth are left out, too.
+    reading : GoldReading
+        Options by which the votes were read.
+
+    Returns
+    -------
+    list of str
+    """
+    words = [str(votes), *reading.to_words({} if gold is not None else {"gold_task": None, "gold_label": None})]
+    words += [] if method is None else ["-m", method]
+    words += [word for assignment in assignments for word in ("-p", assignment)]
+    return words + ([] if gold is None else ["--gold", str(gold)])
+
+
 def warn_filled_votes(crowd: Crowd) -> None:
     """Warn that votes filled in by a completer are ignored."""
     if not crowd.observed.all():
@@ -152,10 +227,9 @@ def summarise_fit(
     crowd: Crowd,
     gold: pd.Series | None,
     truth: pd.Series | None,
-    score: Path | None,
     estimate: LabelConfidence | None,
 ) -> dict[str, Any]:
-    """Return the figures of a fit for JSON, with scores against the truth in the file ``score``.
+    """Return the figures of a fit for JSON, with scores against the truth.
 
     Parameters
     ----------
@@ -167,8 +241,6 @@ def summarise_fit(
         Truth that the method was fitted with.
     truth : Series or None
         Truth to score the labels against.
-    score : Path or None
-        File of that truth, for messages.
     estimate : LabelConfidence or None
         Confidence of the labels; None for numbers.
 
@@ -183,8 +255,6 @@ def summarise_fit(
         summary["gold"] = {"tasks": int(match_task_ids(gold, crowd.tasks).isin(crowd.tasks).sum())}
     if truth is not None:
         summary["score"] = _score(truth, gold, fitted, crowd, estimate)
-        if unknown := summary["score"].get("unknown_classes"):
-            warn(_nobody_chose(unknown, score, fitted.classes_))
     return summary
 
 
@@ -340,45 +410,10 @@ def accuracy_interval(figures: Mapping[str, Any]) -> dict[str, float]:
     return {"accuracy_low": round(float(low), 6), "accuracy_high": round(float(high), 6)}
 
 
-def warn_unknown_classes(truth: pd.Series | None, crowd: Crowd, path: Path | None) -> None:
-    """Warn about true classes that no vote names; such tasks count as errors of every method.
-
-    Parameters
-    ----------
-    truth : Series or None
-        Known truth by task.
-    crowd : Crowd
-        Votes.
-    path : Path or None
-        File of the truth.
-    """
-    import pandas as pd
-
-    from wisecrowd.data.vocabulary import match_id_type
-
-    if truth is None or crowd.classes is None:
-        return
-    true = truth[match_task_ids(truth, crowd.tasks).isin(crowd.tasks)]
-    if unknown := _unknown(match_id_type(pd.Index(true), crowd.classes), crowd.classes):
-        warn(_nobody_chose(unknown, path, crowd.classes))
-
-
 def _unknown(true: pd.Index, classes: pd.Index) -> dict[str, int]:
     """Count tasks by true class, for classes that no vote names."""
     counts = true[~true.isin(classes)].value_counts(sort=False)
     return {str(name): int(n) for name, n in counts.items()}
-
-
-def _nobody_chose(unknown: dict[str, int], score: Path | None, classes: pd.Index) -> str:
-    """Return a warning about true classes that nobody voted for."""
-    from wisecrowd.errors import preview, suggest_name
-    from wisecrowd.utils.text import count_noun
-
-    tasks = sum(unknown.values())
-    return (
-        f"{score}: no label of the crowd is {preview(unknown)}, so {count_noun(tasks, 'task')} of known truth "
-        f"{'counts' if tasks == 1 else 'count'} as wrong.{suggest_name(next(iter(unknown)), map(str, classes))}"
-    )
 
 
 def check_output_options(output: Path | None, **options: bool) -> None:

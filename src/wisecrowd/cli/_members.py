@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._console import print_note, shorten_id, warn
+from wisecrowd.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from wisecrowd.io.tools.projects import Question
 
 JUDGES, CONFUSION, GROUPS, CALIBRATION = "judges.csv", "judge_confusion.csv", "groups.csv", "calibration.csv"
+#: Method for votes of machines, beside those of people or without them.
+PANEL = "panel"
 #: Judges and groups shown in the summary; the files contain all.
 SHOWN = 6
 
@@ -51,6 +55,11 @@ class Members:
         return "machine" in (self.kinds or {}).values()
 
     @property
+    def are_known(self) -> bool:
+        """True if at least one worker is a machine, or two share a group."""
+        return self.has_machines or self.has_groups
+
+    @property
     def has_groups(self) -> bool:
         """True if at least two workers share a group."""
         names = list((self.groups or {}).values())
@@ -58,7 +67,7 @@ class Members:
 
 
 def check_members_option(method: Any, path: Path | None) -> None:
-    """Raise an error if ``--members`` is given for a method that does not use it.
+    """Raise an error if ``--members`` and parameters of the method say the same.
 
     Parameters
     ----------
@@ -67,15 +76,7 @@ def check_members_option(method: Any, path: Path | None) -> None:
     path : Path or None
         File that ``--members`` names.
     """
-    from wisecrowd.errors import UsageError
-
-    if path is None:
-        return
-    if not takes_members(method):
-        raise UsageError(
-            f"{method.name} treats workers as independent and does not use --members; leave it out, or use -m panel"
-        )
-    if _has_parameters(method):
+    if path is not None and _has_parameters(method):
         raise UsageError("--members and -p groups=… or -p kinds=… contradict each other; leave one of them out")
 
 
@@ -94,35 +95,12 @@ def set_members(method: Any, members: Members) -> None:
     members : Members
         Kinds, groups and scores of workers.
     """
-    if not _has_parameters(method) and (members.has_machines or members.has_groups):
+    if not _has_parameters(method) and members.are_known:
         method.set_params(kinds=members.kinds, groups=members.groups)
 
 
-def suggest_panel(method: Any, source: VoteSource, reading: Reading, crowd: Crowd) -> None:
-    """Suggest the method panel if machines vote and the chosen method treats them as people.
-
-    Parameters
-    ----------
-    method : object
-        Unfitted method.
-    source : VoteSource
-        Source of the votes.
-    reading : Reading
-        Options by which the votes were read.
-    crowd : Crowd
-        Votes.
-    """
-    if takes_members(method) or crowd.is_numeric or crowd.workers is None:
-        return
-    if find_members(source, reading, crowd, None).has_machines:
-        print_note(
-            f"Note: {method.name} treats every machine as an independent person, but machines of one model make the same errors; "
-            "-m panel models this"
-        )
-
-
 def _has_parameters(method: Any) -> bool:
-    return method.groups is not None or method.kinds is not None
+    return getattr(method, "groups", None) is not None or getattr(method, "kinds", None) is not None
 
 
 def find_members(source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None) -> Members:
@@ -143,7 +121,6 @@ def find_members(source: VoteSource, reading: Reading, crowd: Crowd, path: Path 
     -------
     Members
     """
-    from wisecrowd.errors import UsageError
 
     if crowd.workers is None:
         if path is not None:
@@ -381,7 +358,7 @@ def parse_costs(text: str | None, crowd: Crowd, members: Members) -> dict[str, f
     -------
     dict or None
     """
-    from wisecrowd.errors import UsageError, preview, suggest_name
+    from wisecrowd.errors import preview, suggest_name
     from wisecrowd.io.members import parse_kind
 
     if text is None:
@@ -418,8 +395,6 @@ def parse_costs(text: str | None, crowd: Crowd, members: Members) -> dict[str, f
 def _price(name: str, text: str) -> float:
     import math
 
-    from wisecrowd.errors import UsageError
-
     try:
         price = float(text)
     except ValueError:
@@ -432,10 +407,13 @@ def _price(name: str, text: str) -> float:
 # ---------------------------------------------------------------------- model for diagnosis and planning
 
 
-def find_members_for_diagnosis(
-    method: str | None, source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None
-) -> Members:
-    """Return the members for a plan or a diagnosis with the method that the user named, if any.
+def choose_method(
+    method: str | None, source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None, *, quiet: bool = False
+) -> tuple[str, Members]:
+    """Return the name of the method for votes, and the members that it is fitted with. All commands choose it here.
+
+    Machines of one model make the same errors, so votes of machines are aggregated and rated by the method panel unless the user
+    names another. Groups alone (channels, vendors) do not change the method unless the user lists them.
 
     Parameters
     ----------
@@ -449,44 +427,62 @@ def find_members_for_diagnosis(
         Votes.
     path : Path or None
         Table of members.
+    quiet : bool, default=False
+        Print no note if machines vote and the chosen method treats them as people.
 
     Returns
     -------
-    Members
-    """
-    from wisecrowd.base.registry import find
-    from wisecrowd.errors import UsageError
-
-    if path is not None and method is not None and not takes_members(find(method)):
-        raise UsageError(f"--members is used by the method panel only, not by {method}; leave out -m or --members")
-    members = find_members(source, reading, crowd, path)
-    if path is None and not members.has_machines:  # groups alone (channels, vendors) do not change the model
-        return Members()
-    return members
-
-
-def choose_model(method: str | None, crowd: Crowd, members: Members) -> Any:
-    """Return the method that the user named, or a fitted panel if machines or groups are known.
-
-    Parameters
-    ----------
-    method : str or None
-        Name of the method that the user chose.
-    crowd : Crowd
-        Votes.
+    name : str
+        Name of the method.
     members : Members
-        Kinds, groups and scores of workers.
-
-    Returns
-    -------
-    Panel or str or None
+        Kinds, groups and scores of workers; empty if the method does not use them.
     """
     from wisecrowd.base.registry import find
 
     if method is not None and not takes_members(find(method)):
+        if path is not None:
+            raise UsageError(
+                f"{method} treats workers as independent and does not use --members; leave it out, or use -m panel"
+            )
+        if not quiet and not crowd.is_numeric and find_members(source, reading, crowd, None).has_machines:
+            print_note(
+                f"Note: {method} treats every machine as an independent person, but machines of one model make the same errors; "
+                "-m panel models this"
+            )
+        return method, Members()
+    members = find_members(source, reading, crowd, path)
+    is_panel = method is not None or members.has_machines or (path is not None and members.are_known)
+    if crowd.is_numeric or not is_panel:
+        return method or DEFAULT_METHOD, Members()
+    return method or PANEL, members
+
+
+def fit_model(method: str, crowd: Crowd, members: Members, gold: pd.Series | None = None) -> Any:
+    """Return the model for a diagnosis or a plan: a fitted panel, or the name of another method.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    crowd : Crowd
+        Votes.
+    members : Members
+        Kinds, groups and scores of workers.
+    gold : Series, optional
+        Known truth of some tasks.
+
+    Returns
+    -------
+    Panel or str
+    """
+    cast = crowd.select_observed()
+    if not members.are_known or not cast.n_votes:
         return method
-    panel = fit_panel(crowd, members)
-    return method if panel is None else panel
+    from wisecrowd.base.registry import find
+
+    unfitted: Any = find(method)()
+    set_members(unfitted, members)
+    return unfitted.fit(cast, truth=gold)
 
 
 def use_worker_names(crowd: Crowd, members: Members, names: Mapping[str, str]) -> tuple[Crowd, Members]:
@@ -526,26 +522,3 @@ def use_worker_names(crowd: Crowd, members: Members, names: Mapping[str, str]) -
     if scores is not None:
         scores = scores.assign(worker=[labels.get(str(worker), worker) for worker in scores["worker"]])
     return renamed, Members(kinds, groups, scores)
-
-
-def fit_panel(crowd: Crowd, members: Members) -> Any:
-    """Return a panel fitted to the real votes, or None if no machines or groups are known.
-
-    Parameters
-    ----------
-    crowd : Crowd
-        Votes.
-    members : Members
-        Kinds, groups and scores of workers.
-
-    Returns
-    -------
-    Panel or None
-    """
-    if (members.kinds is None and not members.has_groups) or crowd.is_numeric:
-        return None
-    from wisecrowd.base.registry import find
-
-    panel: Any = find("panel")
-    cast = crowd.select_observed()
-    return panel(kinds=members.kinds, groups=members.groups).fit(cast) if cast.n_votes else None

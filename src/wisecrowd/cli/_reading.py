@@ -16,8 +16,6 @@ import typer
 from wisecrowd.cli._options import flag
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io import VoteSource
 
@@ -295,74 +293,3 @@ def resolve_path(path: Path) -> Path:
     if not datasets.at[path.name, "downloaded"]:
         raise InputError(f"the dataset {path} is not downloaded; download it with: wisecrowd datasets fetch {path}")
     return Path(str(where))
-
-
-def read_truth(path: Path, reading: GoldReading, crowd: Crowd | None = None, *, other_tasks: bool = False) -> pd.Series:
-    """Read the truth in a file or dataset folder; its task column may have the name given by ``--gold-task`` or ``--task``.
-
-    Parameters
-    ----------
-    path : Path
-        File or dataset folder.
-    reading : GoldReading
-        Options by which the votes were read, and the columns of the truth.
-    crowd : Crowd, optional
-        Votes.
-    other_tasks : bool, default=False
-        Whether the truth may be of other tasks only, such as those that a learner predicts.
-
-    Returns
-    -------
-    Series
-    """
-    from wisecrowd.io import VoteSource
-    from wisecrowd.io.problems import MissingColumn
-
-    source = VoteSource.detect(resolve_path(path))
-    options: dict[str, Any] = {
-        "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None
-    }  # fmt: skip
-    if reading.question is not None and source.format.is_tool:
-        return source.read_truth(question=reading.question, **options)
-    columns: dict[str, Any] = {"task": reading.gold_task, "truth": reading.gold_label}
-    try:
-        named = columns if reading.gold_task is not None else columns | {"task": reading.task}
-        true_labels = source.read_truth(**named, **options)
-    except MissingColumn as error:
-        if reading.gold_task is not None or reading.task is None or "task" not in error.roles:
-            raise
-        true_labels = source.read_truth(**columns, **options)
-    if crowd is not None:
-        _check_truth_tasks(true_labels, reading, crowd, path, other_tasks=other_tasks)
-    return true_labels
-
-
-def _check_truth_tasks(truth: pd.Series, reading: GoldReading, crowd: Crowd, path: Path, *, other_tasks: bool) -> None:
-    """Raise an error if no task with truth has votes; warn of tasks that are spelled otherwise in the votes."""
-    from wisecrowd.cli._console import warn
-    from wisecrowd.data.vocabulary import locate_ids
-    from wisecrowd.errors import InputError, preview
-    from wisecrowd.io.tables.spellings import match_spellings
-    from wisecrowd.utils.text import count_noun
-
-    unknown = truth.index[locate_ids(truth.index, crowd.tasks) < 0]
-    if not len(unknown) or (reading.normalise and len(unknown) < len(truth)):
-        return
-    matched = match_spellings(unknown, crowd.tasks)
-    is_spelling = matched.isin(crowd.tasks)
-    if len(unknown) == len(truth) and not other_tasks:
-        advice = (
-            "They differ only in spelling: add --normalise"
-            if is_spelling.any()
-            else "Give the truth of these votes, or say which column holds the task ids: --gold-task COLUMN"
-        )
-        subject = "its only task has no" if len(truth) == 1 else f"none of its {len(truth):,} tasks has"
-        raise InputError(
-            f"{path}: {subject} votes. It has {preview(truth.index)}, the votes have {preview(crowd.tasks)}. {advice}"
-        )
-    if is_spelling.any():
-        warn(
-            f"{path}: the truth has another spelling of {count_noun(int(is_spelling.sum()), 'task')} than the votes, such as "
-            f"{preview(unknown[is_spelling][:1])} for {preview(matched[is_spelling][:1])}, and is ignored there; unify them: "
-            "--normalise"
-        )

@@ -51,6 +51,32 @@ def read_scores(answers: AnswerTable | AnswerQuestion, reading: Reading, *, keep
     return scores
 
 
+def read_score_truth(path: Path | None, reading: GoldReading, scores: ScoreCrowd) -> pd.Series | None:
+    """Read known truth beside scores, and compare its tasks with theirs.
+
+    Parameters
+    ----------
+    path : Path or None
+        File of the truth.
+    reading : GoldReading
+        Options for reading.
+    scores : ScoreCrowd
+        Scores.
+
+    Returns
+    -------
+    Series or None
+        Truth by task; None without a file.
+    """
+    from wisecrowd.cli._truth_files import check_truth_tasks, read_truth
+
+    if path is None:
+        return None
+    truth = read_truth(path, reading)
+    check_truth_tasks(truth, scores.tasks, path)
+    return truth
+
+
 def parse_classes(reading: Reading) -> list[str] | None:
     """Return the classes that the user listed.
 
@@ -102,7 +128,6 @@ def aggregate_scores(
     """
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
-    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.errors import UsageError
@@ -119,7 +144,7 @@ def aggregate_scores(
             "scores as classes or numbers, name the column: --label score, --label score --numeric"
         )
     scores = read_scores(answers, reading)
-    gold_truth, score_truth = (None if file is None else read_truth(file, reading) for file in (gold, score))
+    gold_truth, score_truth = (read_score_truth(file, reading, scores) for file in (gold, score))
     classes = parse_classes(reading)
     if classes is not None and fitted.classes is None:
         fitted.set_params(classes=tuple(classes))
@@ -193,7 +218,7 @@ def parse_versions(chains: list[str] | None) -> dict[str, list[str]] | None:
 
 def diagnose_scores(
     answers: AnswerTable | AnswerQuestion,
-    reading: Reading,
+    reading: GoldReading,
     *,
     gold: Path | None,
     texts: Path | None,
@@ -209,7 +234,7 @@ def diagnose_scores(
     ----------
     answers : AnswerTable
         Table of scores.
-    reading : Reading
+    reading : GoldReading
         Options for reading. Repeated scores are kept.
     gold, texts : Path or None
         Known truth of some tasks, and texts of the tasks.
@@ -226,7 +251,6 @@ def diagnose_scores(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.diagnose import diagnose_judges
-    from wisecrowd.io import VoteSource
     from wisecrowd.report.texts import read_texts
 
     path = answers.source.path
@@ -234,7 +258,7 @@ def diagnose_scores(
     if output is not None:
         check_folder(output, [JUDGES, fitting.CURVES, fitting.DRIFT, RECORD], inputs)
     scores = read_scores(answers, reading, keep_repeated=True)
-    truth = None if gold is None else VoteSource.detect(resolve_path(gold)).read_truth(task=None, truth=None)
+    truth = read_score_truth(gold, reading, scores)
     lengths = None
     if texts is not None:
         lengths = read_texts(resolve_path(texts), task=reading.task).astype(str).str.count(r"\S+")

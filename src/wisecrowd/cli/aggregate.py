@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 def aggregate(
     votes: Votes,
     *,
-    method: Annotated[
-        str, typer.Option("--method", "-m", metavar="METHOD", help="Method: see wisecrowd methods.")
-    ] = DEFAULT_METHOD,
+    method: fitting.AggregationMethod = None,
     parameter: fitting.Parameter = None,
     features: feature_files.FeaturesFile = None,
     members: members_file.MembersFile = None,
@@ -106,11 +105,12 @@ def aggregate(
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
 
     If some workers are machines, or make the same errors, list them in a table
-    (--members) unless the export of a labelling tool does. This writes
+    (--members) unless the export of a labelling tool does. The method is panel
+    then, which does not count errors of one model several times. This writes
     judges.csv, judge_confusion.csv, groups.csv and, if machines gave scores,
     calibration.csv:
 
-      wisecrowd aggregate votes.csv -m panel --members members.csv -o results
+      wisecrowd aggregate votes.csv --members members.csv -o results
 
     If the votes do not fit in memory, divide them into shards first. Labels are
     then written to labels.parquet. An interrupted run resumes when it is
@@ -122,22 +122,20 @@ def aggregate(
     """  # fmt: skip
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
-    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd, describe_order, summary_lines
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.errors import UsageError
 
     reading.check_gold_columns(gold, score)
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
     other_answers = (
-        None
-        if are_shards(votes)
-        else answers.find_answers(votes, reading, [] if method == DEFAULT_METHOD else [method])
+        None if are_shards(votes) else answers.find_answers(votes, reading, [] if method is None else [method])
     )
     if other_answers is not None and other_answers.answer_type == "scores":
         answers.check_unused(other_answers, {"--features": features, "--members": members})
         score_files.aggregate_scores(
-            other_answers, None if method == DEFAULT_METHOD else method, parameter or [], reading, gold=gold, score=score,
+            other_answers, method, parameter or [], reading, gold=gold, score=score,
             output=output, proba=proba, save=save, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
@@ -151,11 +149,14 @@ def aggregate(
         }
         answers.check_unused(other_answers, class_options)
         answers.aggregate_answers(
-            other_answers, None if method == DEFAULT_METHOD else method, parameter or [], jobs, reading,
+            other_answers, method, parameter or [], jobs, reading,
             output=output, save=save, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
-    unfitted: Aggregator = fitting.make_method("aggregate", method, parameter or [], jobs, _engine(engine, address))
+    make_method = partial(fitting.make_method, "aggregate", jobs=jobs, engine=_engine(engine, address))
+    # Without a name, the votes decide about the method, and so about its parameters.
+    is_named = method is not None or are_shards(votes)
+    unfitted: Aggregator = make_method(method or DEFAULT_METHOD, (parameter or []) if is_named else [])
     members_file.check_members_option(unfitted, members)
     if are_shards(votes):
         _aggregate_shards(
@@ -173,18 +174,14 @@ def aggregate(
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
-        score_truth = None if score is None else read_truth(score, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
+    chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
+    if not is_named:
+        unfitted = make_method(chosen, parameter or [])
+        members_file.check_members_option(unfitted, members)
     _check_kind(unfitted, crowd, proba=proba)
-    member_info = (
-        members_file.find_members(vote_source, reading, crowd, members)
-        if members_file.takes_members(unfitted)
-        else members_file.Members()
-    )
-    if members_file.takes_members(unfitted):
-        members_file.set_members(unfitted, member_info)
-    elif not quiet:
-        members_file.suggest_panel(unfitted, vote_source, reading, crowd)
+    members_file.set_members(unfitted, member_info)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold_truth)
@@ -192,9 +189,9 @@ def aggregate(
         estimate = None if assessment is None else assessment.labels
         shared = fitting.summarise_assessment(assessment)
     fitting.warn_assessment(assessment)
-    summary = fitting.summarise_fit(
-        fitted, crowd, gold_truth, score_truth, score, estimate
-    ) | members_file.summarise_judges(fitted)
+    summary = fitting.summarise_fit(fitted, crowd, gold_truth, score_truth, estimate) | members_file.summarise_judges(
+        fitted
+    )
     summary |= shared
     if feature_table is not None:
         summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
@@ -246,7 +243,7 @@ def _aggregate_shards(
     votes: Path, unfitted: Aggregator, gold: Path | None, score: Path | None, reading: GoldReading, **options: Any
 ) -> None:
     """Aggregate a crowd in shards."""
-    from wisecrowd.cli._reading import read_truth
+    from wisecrowd.cli._truth_files import read_truth
 
     reading.check_shards(votes, gold, score)
     gold_truth, score_truth = (None if path is None else read_truth(path, reading) for path in (gold, score))

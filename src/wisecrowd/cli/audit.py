@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._audit_draw import (
+    CHECKS,
+    check_draw,
+    combine_checks,
+    find_draw_command,
+    identify_draw,
+    refuse_filled_checks,
+)
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -23,8 +30,8 @@ if TYPE_CHECKING:
     from wisecrowd.evaluate.confidence import LabelConfidence
     from wisecrowd.io.vote_source import VoteSource
 
-#: Files: tasks to check, the same tasks for the labelling tool, and accuracy by class.
-CHECKS, IMPORT, CLASSES = "checks.csv", "checks.json", "classes.csv"
+#: Files: the tasks to check for the labelling tool, and accuracy by class.
+IMPORT, CLASSES = "checks.json", "classes.csv"
 #: Classes shown; the file contains all.
 SHOWN = 10
 
@@ -42,10 +49,16 @@ def audit(
             metavar="FILE", show_default=False, help="Checked tasks: table with task, truth and, if drawn here, weight."
         ),
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", "-m", metavar="METHOD", help="Method whose labels are checked.")
-    ] = DEFAULT_METHOD,
+    method: fitting.AggregationMethod = None,
     parameter: fitting.Parameter = None,
+    new_classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            show_default=False,
+            help="Classes of checked tasks that no vote names; the labels of these tasks are wrong.",
+        ),
+    ] = None,
     gold: fitting.Gold = None,
     within: Annotated[
         float, typer.Option(metavar="P", help="Half width of the interval that the audit aims at.")
@@ -75,13 +88,20 @@ def audit(
     This gives the accuracy overall and by class with intervals, and says how many
     more checks are needed. With -o, writes labels.csv with confidence that the
     checks recalibrate, classes.csv and run.json. Checked tasks have their truth as
-    label. Draw further tasks with --checked and --size together.
+    label. Draw further tasks with --checked and --size together; the new
+    checks.csv has the checks so far, too:
+
+      wisecrowd audit votes.csv --checked audit/checks.csv --size 20 -o audit-2
+
+    Evaluate checks with the votes, method and gold of the draw. Others are
+    refused, because the weights would be wrong.
     """  # fmt: skip
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
-    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.cli._truth_files import read_truth
+    from wisecrowd.data.vocabulary import locate_ids
     from wisecrowd.errors import InputError, UsageError
     from wisecrowd.evaluate.audit import draw_audit_sample, evaluate_audit
     from wisecrowd.evaluate.confidence import estimate_confidence
@@ -90,24 +110,38 @@ def audit(
     if size is None and checked is None:
         raise UsageError("say what to do: --size N draws tasks to check, --checked FILE evaluates checked tasks")
     fitting.check_output_options(output, spreadsheet=spreadsheet)
-    unfitted = fitting.make_method("aggregate", method, parameter or [], 1)
+    if new_classes is not None and checked is None:
+        raise UsageError("--new-classes are classes of checked tasks, but no checks are given; add --checked FILE")
+    if method is not None:
+        fitting.make_method(
+            "aggregate", method, parameter or [], 1
+        )  # a misspelt name is an error before the votes are read
+    words = fitting.to_words(votes, method, parameter or [], gold, reading)
     inputs = [path for path in (votes, checked, gold) if path is not None]
     if output is not None:
         check_folder(output, [CHECKS, IMPORT, CLASSES, fitting.LABELS, RECORD], inputs)
+    if output is not None and size is not None:
+        refuse_filled_checks(output, ["wisecrowd", "audit", *words], checked)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         # With gold, the names of columns are those of the gold; the table of checks is usually the one that was drawn here.
         check_reading = reading if gold is None else replace(reading, gold_task=None, gold_label=None)
-        checks = None if checked is None else _drop_unchecked(read_truth(checked, check_reading, crowd), checked)
-    if crowd.is_numeric:
-        raise InputError(f"{votes} has numbers as labels, which are not right or wrong; audit needs classes")
+        if crowd.is_numeric:
+            raise InputError(f"{votes} has numbers as labels, which are not right or wrong; audit needs classes")
+        unfitted = fitting.prepare_method(method, parameter or [], vote_source, reading, crowd, quiet=quiet)
+        draw = identify_draw(crowd, unfitted, gold_truth)
+        checks = None
+        if checked is not None:
+            check_draw(checked, check_reading, draw, find_draw_command(checked))
+            extra = [] if new_classes is None else [name.strip() for name in new_classes.split(",")]
+            checks = read_truth(checked, check_reading, crowd, use="checks", new_classes=extra)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, truth=gold_truth)
         result = None
         if checks is not None and checked is not None:
-            weight = _read_weights(checked, check_reading, checks, crowd.tasks)
+            weight = _read_by_task(checked, "weight", check_reading, checks, crowd.tasks)
             result = evaluate_audit(fitted, crowd, checks, truth=gold_truth, weight=weight, half_width=within)
             estimate = result.estimate
         else:
@@ -119,31 +153,43 @@ def audit(
         tables |= {fitting.LABELS: _recalibrated_labels(estimate), CLASSES: rounded(result.accuracy_by_class)}
         summary |= _summarize(result)
         facts += _result_lines(result)
+        if result.n_more and size is None:
+            more = [
+                "wisecrowd",
+                "audit",
+                *words,
+                "--checked",
+                str(checked),
+                "--size",
+                str(result.n_more),
+                "-o",
+                "audit-2",
+            ]
+            facts.append(("More", shlex.join(more)))
     else:
         facts.append(("Accuracy", f"expected {estimate.accuracy}, without checks"))
     if size is not None:
         sample = draw_audit_sample(estimate, size, random_state=seed)
-        tables[CHECKS] = rounded(sample.assign(truth="")[["truth", "stratum", "weight"]])
+        earlier: list[pd.Series | None] = [None, None, None]
+        if checks is not None and checked is not None:
+            position = locate_ids(checks.index, crowd.tasks)
+            here = checks[position >= 0].set_axis(crowd.tasks[position[position >= 0]])
+            columns = [
+                _read_by_task(checked, name, check_reading, checks, crowd.tasks) for name in ("weight", "stratum")
+            ]
+            earlier = [here, *columns]
+        tables[CHECKS] = rounded(combine_checks(sample, *earlier, draw))
         if vote_source.format.is_tool:
             tables[IMPORT] = _queue_writer(sample.index, vote_source)
         summary["drawn"] = len(sample)
         facts.append(("Drawn", f"{len(sample):,} tasks to check, {sample['weight'].min():.2g} to "
                       f"{sample['weight'].max():.2g} tasks each stands for"))  # fmt: skip
         if output is not None:
-            words = [
-                "wisecrowd",
-                "review",
-                str(votes),
-                *reading.to_words({}),
-                "--tasks",
-                str(output),
-                "-o",
-                "checked.csv",
-            ]
-            facts.append(("Check", f"fill in the column truth of {CHECKS}, or: {shlex.join(words)}"))
+            facts += _next_lines(words, output)
     command = {
         "votes": str(votes), **reading.to_record(vote_source), "size": size, "checked": fitting.path_text(checked),
-        "gold": fitting.path_text(gold), "within": within, "seed": seed,
+        "gold": fitting.path_text(gold), "within": within, "seed": seed, "new_classes": new_classes,
+        **({} if size is None else {"draw": shlex.join(["wisecrowd", "audit", *words])}),
     }  # fmt: skip
     run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
     what = "results" if size is None else "tasks to check"
@@ -153,34 +199,39 @@ def audit(
         _show_classes(result)
 
 
-def _drop_unchecked(checks: pd.Series, path: Path) -> pd.Series:
-    """Return the rows with a truth; the others are not checked yet."""
-    from wisecrowd.errors import InputError
+def _next_lines(words: list[str], output: Path) -> list[tuple[str, str]]:
+    """Return the lines of the summary that say how to check the tasks, and how to evaluate the checks."""
+    review = ["wisecrowd", "review", *words, "--tasks", str(output), "-o", "checked.csv"]
+    evaluate = ["wisecrowd", "audit", *words, "--checked", str(output / CHECKS), "-o", "audited"]
+    return [
+        ("Check", f"fill in the column truth of {output / CHECKS}, or: {shlex.join(review)}"),
+        ("Then", f"{shlex.join(evaluate)} (after a review: --checked checked.csv)"),
+    ]
 
-    is_filled = checks.astype(str).str.strip() != ""
-    if not is_filled.any():
-        raise InputError(f"no row of {path} has a truth yet; fill in the column truth of the tasks that you checked")
-    return checks[is_filled]
 
+def _read_by_task(path: Path, name: str, reading: GoldReading, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
+    """Return a column of numbers of the checks by task of the crowd, or None if the file has no such column."""
+    import pandas as pd
 
-def _read_weights(path: Path, reading: GoldReading, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
-    """Return the weights of the checks by task of the crowd, or None if the file has no column ``weight``."""
-    from wisecrowd import io
+    from wisecrowd.cli._truth_files import read_column
     from wisecrowd.data.vocabulary import match_id_type
-    from wisecrowd.io.problems import MissingColumn
+    from wisecrowd.errors import InputError, preview
     from wisecrowd.io.tables.spellings import match_spellings
 
-    if path.suffix not in (".csv", ".tsv", ".parquet"):
-        return None
-    try:
-        weight = io.read_truth(path, task=reading.gold_task, truth="weight", numeric=True)
-    except MissingColumn:
+    column = read_column(path, reading, name)
+    if column is None:
         return None
     if reading.normalise:
-        weight.index = match_spellings(weight.index, checks.index)
-    weight = weight[weight.index.isin(checks.index)]
-    weight.index = match_id_type(weight.index, tasks)
-    return weight
+        column.index = match_spellings(column.index, checks.index)
+    column = column[column.index.isin(checks.index)]
+    numbers = pd.to_numeric(column, errors="coerce")
+    if name == "weight" and len(missing := column.index[numbers.isna()]):
+        raise InputError(
+            f"{path}: {len(missing):,} checks have no number as weight ({preview(missing)}); keep that column of the file that "
+            "wisecrowd audit wrote, or remove it if the tasks are a simple random sample"
+        )
+    numbers.index = match_id_type(numbers.index, tasks)
+    return numbers
 
 
 def _recalibrated_labels(estimate: LabelConfidence) -> pd.DataFrame:

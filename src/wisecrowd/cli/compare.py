@@ -82,9 +82,9 @@ def compare(
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
-    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_accuracy, describe_crowd
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.evaluate.model_selection import compare_methods
 
@@ -105,9 +105,8 @@ def compare(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        score_truth = None if score is None else read_truth(score, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
-    fitting.warn_unknown_classes(score_truth, crowd, score)
     fitting.warn_filled_votes(crowd)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):

@@ -86,9 +86,9 @@ def complete(
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._completion import CompletionSummary
     from wisecrowd.cli._outputs import RECORD, check_folder
-    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.cli._truth_files import read_truth
 
     reading.check_gold_columns(score)
     fitting.check_output_options(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
@@ -103,7 +103,7 @@ def complete(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        score_truth = None if score is None else read_truth(score, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     _check_kind(completer, crowd)
     X, crowd = feature_files.match_features(feature_table, crowd)

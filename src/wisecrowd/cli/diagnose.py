@@ -15,7 +15,7 @@ from wisecrowd.cli import _scores as score_files
 from wisecrowd.cli._answer_diagnosis import diagnose_answers
 from wisecrowd.cli._console import heading, shorten_id, show, show_hanging, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ WORKERS, TASKS, CONFUSION, COPIES, RATERS = "workers.csv", "tasks.csv", "confusi
 SHOWN, NAMED = 8, 5
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def diagnose(
     votes: Votes,
     *,
@@ -54,7 +54,7 @@ def diagnose(
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Rate workers, classify tasks, and measure inter-annotator agreement.
 
@@ -113,6 +113,7 @@ def diagnose(
     from wisecrowd.diagnose import diagnose_crowd
     from wisecrowd.errors import UsageError
 
+    reading.check_gold_columns(gold)
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     other_answers = answers.find_answers(votes, reading, [] if method is None else [method])
     if other_answers is not None and other_answers.answer_type == "scores":
@@ -141,10 +142,10 @@ def diagnose(
         crowd = reading.read(vote_source)
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
-    member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
+    chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
-        result = diagnose_crowd(crowd, X, model=members_file.choose_model(method, crowd, member_info))
+        result = diagnose_crowd(crowd, X, model=members_file.fit_model(chosen, crowd, member_info))
         _compute_in_steps(result)
         run: dict[str, Any] = {
             "figures": result.assessment.to_dict(),

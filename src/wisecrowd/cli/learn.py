@@ -82,9 +82,9 @@ def learn(
     """  # fmt: skip
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
-    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd, summary_lines
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.utils.progress import is_main_process
 
     reading.check_gold_columns(gold, score)
@@ -101,7 +101,9 @@ def learn(
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
-        score_truth = None if score is None else read_truth(score, reading, crowd, other_tasks=predict is not None)
+        score_truth = (
+            None if score is None else read_truth(score, reading, crowd, use="score", other_tasks=predict is not None)
+        )
         feature_table = feature_files.read_features_file(source, reading, crowd)
         new = None if predict is None else feature_files.read_features_file(predict, reading, crowd)
     with _heard_once(), show_progress(quiet=quiet):
@@ -113,9 +115,7 @@ def learn(
     assessment = fitting.assess_fit(fitted, crowd, gold_truth)
     estimate = None if assessment is None else assessment.labels
     fitting.warn_assessment(assessment)
-    summary = fitting.summarise_fit(
-        fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), score, estimate
-    )
+    summary = fitting.summarise_fit(fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), estimate)
     summary |= fitting.summarise_assessment(assessment)
     summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     if predicted is not None:

@@ -96,11 +96,11 @@ def plan(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-    member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
+    chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):
         vote_plan = plan_votes(
-            crowd, budget, model=members_file.choose_model(method, crowd, member_info), target=target,
+            crowd, budget, model=members_file.fit_model(chosen, crowd, member_info), target=target,
             per_task=per_task, per_worker=per_worker, cost=price, costs=prices, random_state=seed,
         )  # fmt: skip
         figures = vote_plan.assessment.to_dict()
@@ -114,7 +114,7 @@ def plan(
         "curve": _few(vote_plan.curve).to_dict("records"),
         **({} if by_kind is None else {"requests_by_kind": by_kind}),
         "budget": budget, "price": price, "costs": prices, "members": fitting.path_text(members),
-        "method": method,
+        "method": chosen,
         "target": target, "per_task": per_task, "per_worker": per_worker,
         "votes": str(votes), **reading.to_record(vote_source), "random_state": seed, **describe_environment(crowd),
     }  # fmt: skip

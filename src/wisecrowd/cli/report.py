@@ -104,8 +104,9 @@ def report(
       wisecrowd report scores.csv --score gold.csv -o judges.html
     """  # fmt: skip
     from wisecrowd.cli._memory import keep_freed_memory
-    from wisecrowd.cli._reading import read_truth, resolve_path
+    from wisecrowd.cli._reading import resolve_path
     from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.data.marks import MarkCrowd
     from wisecrowd.data.texts import TextCrowd
     from wisecrowd.errors import UsageError
@@ -126,7 +127,7 @@ def report(
             other_answers, {"--features": features, "--members": members, "--images": images, "-m": method}
         )
         scores = score_files.read_scores(other_answers, reading, keep_repeated=True)
-        score_truth = None if score is None else read_truth(score, reading)
+        score_truth = score_files.read_score_truth(score, reading, scores)
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         with show_progress(quiet=quiet):
             page = build(scores, truth=score_truth, texts=task_texts, title=title or votes.stem, command=_command(ctx))
@@ -158,15 +159,14 @@ def report(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        gold_truth, score_truth = (None if path is None else read_truth(path, reading, crowd) for path in (gold, score))
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         task_images = (
             None if images is None else read_images(resolve_path(images), task=reading.task, image=image_column)
         )
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
-    fitting.warn_unknown_classes(score_truth, crowd, score)
-    fitting.warn_unknown_classes(gold_truth, crowd, gold)
-    member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
+    chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     project = _read_project(vote_source)
     if project is not None:
         crowd, member_info = members_file.use_worker_names(crowd, member_info, project.worker_names)
@@ -176,7 +176,7 @@ def report(
         page = build(
             crowd, gold=gold_truth, truth=score_truth, X=X, texts=task_texts, images=task_images, links=links,
             title=title or _default_title(votes), compare=compare,
-            model=members_file.choose_model(method, crowd, member_info), scores=member_info.scores, command=_command(ctx),
+            model=members_file.fit_model(chosen, crowd, member_info, gold_truth), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
         page.save(output)
     for warning in page.warnings:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import print_note, show_progress
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
@@ -84,9 +83,7 @@ def review(
         bool | None,
         flag("--blind/--votes", help="Hide votes and labels until the reviewer asks. Default: hide them in an audit."),
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", "-m", metavar="METHOD", help="Method that rates workers and labels.")
-    ] = DEFAULT_METHOD,
+    method: fitting.AggregationMethod = None,
     parameter: fitting.Parameter = None,
     gold: fitting.Gold = None,
     host: Annotated[
@@ -142,9 +139,12 @@ def review(
     reading.check_gold_columns(gold)
     _check_output(output, [path for path in (votes, tasks, texts, images, gold) if path is not None])
     token, is_new = load_token(token_file)
-    unfitted = fitting.make_method("aggregate", method, parameter or [], 1)
+    if method is not None:
+        fitting.make_method(
+            "aggregate", method, parameter or [], 1
+        )  # a misspelt name is an error before the votes are read
     session = _prepare(
-        votes, tasks, output, limit, (texts, text_column), (images, image_column), gold, unfitted, reading,
+        votes, tasks, output, limit, (texts, text_column), (images, image_column), gold, (method, parameter or []), reading,
         name=name or _account_name(), blind=blind, quiet=quiet,
     )  # fmt: skip
     with exit_on_sigterm(), contextlib.closing(session.log):
@@ -165,11 +165,12 @@ def review(
 
 def _prepare(
     votes: Path, tasks: Path | None, output: Path, limit: int, texts: tuple[Path | None, str | None],
-    images: tuple[Path | None, str | None], gold: Path | None, unfitted: Any, reading: GoldReading, *, name: str,
-    blind: bool | None, quiet: bool,
+    images: tuple[Path | None, str | None], gold: Path | None, method: tuple[str | None, list[str]], reading: GoldReading, *,
+    name: str, blind: bool | None, quiet: bool,
 ) -> ReviewSession:  # fmt: skip
     """Read all inputs, fit the method, and open the table of the decisions."""
-    from wisecrowd.cli._reading import read_truth, resolve_path
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.diagnose.assessment import CrowdAssessment
     from wisecrowd.errors import InputError
     from wisecrowd.report.images import read_images
@@ -189,6 +190,7 @@ def _prepare(
         )
     if crowd.is_numeric:
         raise InputError(f"{votes} has numbers as labels, which nobody can settle; review needs classes")
+    unfitted = fitting.prepare_method(*method, source, reading, crowd, quiet=quiet)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, truth=gold_truth)
         assessment = CrowdAssessment(crowd, fitted, gold_truth)
@@ -211,7 +213,9 @@ def _prepare(
     return ReviewSession(
         queue=queue, log=log, title=f"Review of {votes.stem}", reviewer=name, warnings=warnings,
         is_blind=bool(table is not None and table.is_audit) if blind is None else blind,
-        next_commands=_next_commands(votes, output, reading, is_audit=table is not None and table.is_audit, project=project),
+        next_commands=_next_commands(
+            votes, output, method, gold, reading, is_audit=table is not None and table.is_audit, project=project
+        ),
         export=None if project is None else _make_export(project, output, reading.question),
     )  # fmt: skip
 
@@ -274,13 +278,16 @@ def _make_export(project: Project, output: Path, question: str | None) -> Callab
 
 
 def _next_commands(
-    votes: Path, output: Path, reading: GoldReading, *, is_audit: bool, project: Project | None
-) -> tuple[str, ...]:
-    """Return the command lines that use the decisions, with the options by which the votes were read."""
-    source, table = [str(votes), *reading.to_words({})], str(output)
-    commands = [["wisecrowd", "aggregate", *source, "--gold", table, "-o", "results"]]
-    if is_audit:
-        commands.insert(0, ["wisecrowd", "audit", *source, "--checked", table, "-o", "audited"])
+    votes: Path, output: Path, method: tuple[str | None, list[str]], gold: Path | None, reading: GoldReading, *, is_audit: bool,
+    project: Project | None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the command lines that use the decisions, with the options of this review."""
+    table = str(output)
+    fit = fitting.to_words(votes, *method, None, reading)
+    commands = [["wisecrowd", "aggregate", *fit, "--gold", table, "-o", "results"]]
+    if is_audit:  # the gold is that of the draw
+        audit = fitting.to_words(votes, *method, gold, reading)
+        commands.insert(0, ["wisecrowd", "audit", *audit, "--checked", table, "-o", "audited"])
     if project is not None:
         question = [] if reading.question is None else ["--question", reading.question]
         commands.append(["wisecrowd", "export", table, "--project", str(votes), *question, "-o", "gold.json"])

@@ -138,11 +138,21 @@ def shard(
         raise KeyboardInterrupt(
             "finished steps are kept; the same command resumes." if begun_at else "nothing was written yet."
         ) from None
+    _warn_similar_ids(crowd)
     figures = _figures(crowd, time.monotonic() - started)
     if as_json:
         show_json(figures)
     elif not quiet:
         show_facts(_lines(figures))
+
+
+def _warn_similar_ids(crowd: ShardedCrowd) -> None:
+    """Warn of labels and workers that probably mean the same; task ids may not fit in memory together."""
+    from wisecrowd.cli._console import warn
+    from wisecrowd.io.tables.similar_ids import describe_similar_ids
+
+    for sentence in describe_similar_ids({"label": crowd.classes, "worker id": crowd.workers}):
+        warn(f"{sentence}; shards are not normalised: if they mean the same, unify them in the files and shard again")
 
 
 def _figures(crowd: ShardedCrowd, seconds: float) -> dict[str, Any]:

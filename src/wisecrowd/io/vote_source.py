@@ -131,10 +131,12 @@ class VoteSource:
                 log.info("%s: %s", self.name, note)
             crowd = votes.to_crowd(options)
         classes_are_given = votes.classes is not None or options.classes is not None
+        # Ids that the user lists, or that a dataset folder has, are meant to be different.
+        ids_are_given = self.format.name == "folder"
         vocabularies = {
             "label": None if classes_are_given else crowd.classes,
-            "task id": None if options.tasks is not None else crowd.tasks,
-            "worker id": None if options.workers is not None else crowd.workers,
+            "task id": None if ids_are_given or options.tasks is not None else crowd.tasks,
+            "worker id": None if ids_are_given or options.workers is not None else crowd.workers,
         }
         for sentence in describe_similar_ids(vocabularies):
             warnings.warn(

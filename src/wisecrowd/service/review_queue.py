@@ -27,7 +27,7 @@ from wisecrowd.utils.text import display_name, shorten
 #: File with the tasks to check in a folder that ``wisecrowd audit`` wrote.
 AUDIT_FILE = "checks.csv"
 #: Columns of an audit that the table of decisions keeps, so that the checks can be evaluated.
-AUDIT_COLUMNS = ("stratum", "weight")
+AUDIT_COLUMNS = ("stratum", "weight", "draw")
 #: Longest text of a task on the page, in characters.
 MAX_TEXT_CHARACTERS = 20_000
 #: Largest number of votes for which workers are diagnosed before the page opens.

@@ -1,0 +1,241 @@
+"""Tables of truth beside votes: gold, truth to score against, and checks. All are compared with the votes when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from wisecrowd.cli._reading import GoldReading, resolve_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.data.crowd import Crowd
+
+#: Use of a table: gold is used in fitting, score only to evaluate, and checks are those of an audit.
+Use: TypeAlias = Literal["gold", "score", "checks"]
+#: Examples of rows in a message.
+SHOWN = 3
+
+
+def read_truth(
+    path: Path,
+    reading: GoldReading,
+    crowd: Crowd | None = None,
+    *,
+    use: Use = "gold",
+    other_tasks: bool = False,
+    new_classes: Sequence[str] = (),
+) -> pd.Series:
+    """Read the truth in a file or dataset folder; its task column may have the name given by ``--gold-task`` or ``--task``.
+
+    Rows without a truth are left out. With votes, tasks that have none are named in a warning, and classes that no vote names in
+    a warning (score) or an error (gold and checks).
+
+    Parameters
+    ----------
+    path : Path
+        File or dataset folder.
+    reading : GoldReading
+        Options by which the votes were read, and the columns of the truth.
+    crowd : Crowd, optional
+        Votes.
+    use : {"gold", "score", "checks"}, default="gold"
+        Use of the truth.
+    other_tasks : bool, default=False
+        Whether the truth may be of other tasks only, such as those that a learner predicts.
+    new_classes : sequence of str, default=()
+        Classes that no vote names and that checks may have.
+
+    Returns
+    -------
+    Series
+    """
+    from wisecrowd.io import VoteSource
+    from wisecrowd.io.problems import MissingColumn
+
+    source = VoteSource.detect(resolve_path(path))
+    options: dict[str, Any] = {
+        "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None
+    }  # fmt: skip
+    columns: dict[str, Any] = {"task": reading.gold_task, "truth": reading.gold_label}
+    if reading.question is not None and source.format.is_tool:
+        true_labels = source.read_truth(question=reading.question, **options)
+    else:
+        try:
+            named = columns if reading.gold_task is not None else columns | {"task": reading.task}
+            true_labels = source.read_truth(**named, **options)
+        except MissingColumn as error:
+            if reading.gold_task is not None or reading.task is None or "task" not in error.roles:
+                raise
+            true_labels = source.read_truth(**columns, **options)
+    true_labels = _drop_unfilled(true_labels, path, use)
+    if crowd is not None:
+        check_truth_tasks(true_labels, crowd.tasks, path, normalise=reading.normalise, other_tasks=other_tasks)
+        _check_classes(true_labels, crowd, path, use, new_classes)
+    return true_labels
+
+
+def _drop_unfilled(truth: pd.Series, path: Path, use: Use) -> pd.Series:
+    """Return the rows with a truth; the others are not filled in yet."""
+    from wisecrowd.errors import InputError
+
+    is_filled = truth.notna() & (truth.astype(str).str.strip() != "")
+    if not is_filled.any():
+        advice = "fill in the column truth of the tasks that you checked" if use == "checks" else "fill in the truth"
+        raise InputError(f"no row of {path} has a truth yet; {advice}")
+    return truth[is_filled]
+
+
+def check_truth_tasks(
+    truth: pd.Series, tasks: pd.Index, path: Path, *, normalise: bool = False, other_tasks: bool = False
+) -> None:
+    """Warn of tasks with truth that have no votes; raise an error if none has.
+
+    Parameters
+    ----------
+    truth : Series
+        Truth by task.
+    tasks : Index
+        Tasks of the votes.
+    path : Path
+        File of the truth.
+    normalise : bool, default=False
+        Whether spellings were unified.
+    other_tasks : bool, default=False
+        Whether the truth may be of other tasks.
+    """
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.vocabulary import locate_ids
+    from wisecrowd.errors import InputError, preview
+    from wisecrowd.io.tables.spellings import match_spellings
+    from wisecrowd.utils.text import count_noun
+
+    unknown = truth.index[locate_ids(truth.index, tasks) < 0]
+    if not len(unknown):
+        return
+    matched = match_spellings(unknown, tasks)
+    is_spelling = matched.isin(tasks)
+    if len(unknown) == len(truth) and not other_tasks:
+        advice = (
+            "They differ only in spelling: add --normalise"
+            if is_spelling.any() and not normalise
+            else "Give the truth of these votes, or say which column holds the task ids: --gold-task COLUMN"
+        )
+        subject = "its only task has no" if len(truth) == 1 else f"none of its {len(truth):,} tasks has"
+        raise InputError(
+            f"{path}: {subject} votes. It has {preview(truth.index)}, the votes have {preview(tasks)}. {advice}"
+        )
+    if is_spelling.any():
+        warn(
+            f"{path}: the truth has another spelling of {count_noun(int(is_spelling.sum()), 'task')} than the votes, such as "
+            f"{preview(unknown[is_spelling][:1])} for {preview(matched[is_spelling][:1])}, and is ignored there; unify them: "
+            "--normalise"
+        )
+    if len(absent := unknown[~is_spelling]) and not other_tasks:
+        verb = "has no votes and is" if len(absent) == 1 else "have no votes and are"
+        warn(f"{path}: {len(absent):,} of its {len(truth):,} tasks {verb} ignored ({preview(absent)})")
+
+
+def _check_classes(truth: pd.Series, crowd: Crowd, path: Path, use: Use, new_classes: Sequence[str]) -> None:
+    """Compare true labels of tasks with votes with the classes of the votes."""
+    import pandas as pd
+
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.vocabulary import locate_ids, match_id_type
+    from wisecrowd.errors import InputError
+
+    if crowd.classes is None:
+        return
+    here = truth[locate_ids(truth.index, crowd.tasks) >= 0]
+    labels = match_id_type(pd.Index(here), crowd.classes)
+    allowed = {str(name) for name in new_classes} if use == "checks" else set()
+    is_unknown = ~labels.isin(crowd.classes)
+    unknown = here[is_unknown & ~labels.astype(str).isin(allowed)]
+    if unknown.empty:
+        return
+    if use == "score" and not is_unknown.all():
+        warn(_describe_wrong(unknown, crowd.classes, path))
+    else:
+        raise InputError(_describe_refused(unknown, crowd.classes, path, use, n_tasks=len(here)))
+
+
+def _describe_wrong(unknown: pd.Series, classes: pd.Index, path: Path) -> str:
+    """Return a warning about true classes that nobody voted for, which count as errors of every method."""
+    from wisecrowd.errors import preview, suggest_name
+    from wisecrowd.utils.text import count_noun
+
+    names = list(dict.fromkeys(map(str, unknown)))
+    return (
+        f"{path}: no label of the crowd is {preview(names)}, so {count_noun(len(unknown), 'task')} of known truth "
+        f"{'counts' if len(unknown) == 1 else 'count'} as wrong.{suggest_name(names[0], map(str, classes))}"
+    )
+
+
+def _describe_refused(unknown: pd.Series, classes: pd.Index, path: Path, use: Use, n_tasks: int) -> str:
+    """Return an error about true classes that no vote names: the rows, the nearest classes, and what to do."""
+    from wisecrowd.errors import preview, suggest_name
+    from wisecrowd.io.tables.spellings import match_spellings
+
+    names = list(dict.fromkeys(map(str, unknown)))
+    columns = "Is this the column of the true labels, and are these the votes? Name it with --gold-label COLUMN"
+    if len(unknown) == n_tasks and n_tasks > 1:
+        text = f"{path}: none of its {n_tasks:,} true labels is a class of the votes"
+    else:
+        noun = "row has" if len(unknown) == 1 else "rows have"
+        text = f"{path}: {len(unknown):,} {noun} a class that no vote names"
+    rows = [
+        f"{preview([label])} for task {preview([task])}" + suggest_name(str(label), map(str, classes))
+        for task, label in list(unknown.items())[:SHOWN]
+    ]
+    text += f": {'; '.join(rows)}{'; …' * (len(unknown) > SHOWN)}. The classes are {preview(classes, 5)}."
+    matched = match_spellings(unknown.drop_duplicates().pipe(_as_index), classes)
+    if matched.isin(classes).all():
+        return f"{text} They differ only in spelling: add --normalise"
+    if use == "score":
+        return f"{text} {columns}"
+    listed = ",".join(names[:SHOWN])
+    if use == "checks":
+        return f"{text} Correct them; if it is a true class that no vote names, say so: --new-classes {listed}"
+    all_classes = ",".join([*map(str, classes[:5]), *["…"] * (len(classes) > 5), listed])
+    advice = f"Correct them; if no vote names a true class, list all classes: --classes {all_classes}"
+    return f"{text} {columns}. {advice}" if len(unknown) == n_tasks and n_tasks > 1 else f"{text} {advice}"
+
+
+def _as_index(values: pd.Series) -> pd.Index:
+    import pandas as pd
+
+    return pd.Index(values.astype(str))
+
+
+def read_column(path: Path, reading: GoldReading, name: str, *, numeric: bool = False) -> pd.Series | None:
+    """Return a further column of a table of truth by task, or None if it has none.
+
+    Parameters
+    ----------
+    path : Path
+        Table of truth.
+    reading : GoldReading
+        Options by which the votes were read, and the columns of the truth.
+    name : str
+        Name of the column.
+    numeric : bool, default=False
+        Read the column as numbers.
+
+    Returns
+    -------
+    Series or None
+    """
+    from wisecrowd.io import VoteSource
+    from wisecrowd.io.problems import MissingColumn
+
+    source = VoteSource.detect(resolve_path(path))
+    if source.format.is_tool:
+        return None
+    for task in dict.fromkeys([reading.gold_task or reading.task, reading.gold_task]):
+        try:
+            return source.read_truth(task=task, truth=name, numeric=numeric)
+        except MissingColumn:
+            continue
+    return None

@@ -1,0 +1,153 @@
+"""Tables of truth on the command line: columns, tasks and classes are compared with the votes in every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.cli._reading import GoldReading
+from wisecrowd.cli._truth_files import read_column, read_truth
+from wisecrowd.errors import InputError
+
+CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+READING = GoldReading(task="image_id")
+
+
+def test_the_task_column_may_be_called_as_that_of_the_votes_or_not(tmp_path: Path) -> None:
+    for name in ("image_id", "task"):
+        (tmp_path / "gold.csv").write_text(f"{name},truth\nt1,cat\n")
+        assert read_truth(tmp_path / "gold.csv", READING, CROWD).to_dict() == {"t1": "cat"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("image_id,truth\nt1,cat\nt1,dog\n", "1 task has more than one truth"),
+        ("image_id,said_by_experts\nt1,cat\n", "there is no truth column"),
+        ("task,said_by_experts\nt1,cat\n", "there is no truth column"),
+        ("image_id,truth\nt1\n", "line 2 has 1 columns"),
+    ],
+)
+def test_the_true_error_shows(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "gold.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_truth(tmp_path / "gold.csv", READING, CROWD)
+
+
+def test_gold_columns_are_named_apart_from_those_of_the_votes(tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("nr,expert_says,label\nt1,cat,dog\n")
+    reading = GoldReading(task="image_id", gold_task="nr", gold_label="expert_says")
+    assert read_truth(tmp_path / "gold.csv", reading, CROWD).to_dict() == {"t1": "cat"}
+
+
+def test_the_error_about_gold_advises_options_that_name_columns_of_gold(tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("nr,expert_says\nt1,cat\n")
+    with pytest.raises(InputError, match=r"\(--gold-task NAME --gold-label NAME\)"):
+        read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
+    (tmp_path / "gold.csv").write_text("task,gold,expert\nt1,cat,cat\n")
+    with pytest.raises(InputError, match=r"say which: truth=\"gold\" \(--gold-label gold\)"):
+        read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("aggregate", "--gold"),
+        ("aggregate", "--score"),
+        ("compare", "--score"),
+        ("complete", "-m", "gmv", "-o", "c", "--score"),
+    ],
+)
+def test_gold_on_other_tasks_gets_advice(run: Any, votes: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    command, *options = words
+    (tmp_path / "other.csv").write_text("task,truth\nx1,cat\nx2,dog\n")
+    result = run(command, votes, *options, "other.csv")
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert "other.csv: none of its 2 tasks has votes. It has 'x1', 'x2', the votes have 't00', 't01'" in message
+    assert "--gold-task COLUMN" in message
+    (tmp_path / "other.csv").write_text("task,truth\n T00,cat\nT01 ,dog\n")
+    assert "They differ only in spelling: add --normalise" in " ".join(
+        run(command, votes, *options, "other.csv").stderr.split()
+    )
+
+
+#: Commands that read a table of truth.
+USES = [
+    ("aggregate", "--gold"), ("aggregate", "--score"), ("compare", "-m", "majority-vote", "--score"), ("audit", "--checked"),
+    ("complete", "-m", "gmv", "-o", "c", "--score"), ("report", "--no-compare", "--gold"), ("report", "--no-compare", "--score"),
+    ("audit", "--size", "3", "--gold"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", USES, ids=" ".join)
+def test_every_command_names_tasks_of_the_truth_that_have_no_votes(
+    run: Any, votes: Path, gold: Path, words: tuple[str, ...]
+) -> None:
+    text = "\n".join(gold.read_text(encoding="utf-8").splitlines()[:8])
+    gold.write_text(f"{text}\nt98,cat\nt99,dog\n", encoding="utf-8")
+    command, *options = words
+    result = run(command, votes, *options, gold.name)
+    assert result.exit_code == 0, result.output
+    assert "Warning: gold.csv: 2 of its 9 tasks have no votes and are ignored ('t98', 't99')" in result.stderr
+
+
+@pytest.mark.parametrize("words", USES, ids=" ".join)
+def test_every_command_names_classes_of_the_truth_that_no_vote_has(
+    run: Any, votes: Path, gold: Path, words: tuple[str, ...]
+) -> None:
+    text = "\n".join(gold.read_text(encoding="utf-8").splitlines()[:8])
+    gold.write_text(text.replace("t01,cat", "t01,catt") + "\n", encoding="utf-8")
+    command, *options = words
+    result = run(command, votes, *options, gold.name)
+    message = " ".join(result.stderr.split())
+    assert "'catt'" in message
+    assert "Did you mean 'cat'?" in message
+    if "--score" in words:  # such tasks count as wrong, which is what a score is for
+        assert result.exit_code == 0
+        assert message.startswith("Warning: gold.csv: no label of the crowd is 'catt', so 1 task")
+    else:
+        assert result.exit_code == 1
+        assert "gold.csv: 1 row has a class that no vote names: 'catt' for task 't01'" in message
+        assert ("--new-classes catt" if "--checked" in words else "--classes cat,dog,catt") in message
+
+
+@pytest.mark.parametrize("words", USES, ids=" ".join)
+def test_every_command_advises_to_normalise_labels_that_differ_by_case(
+    run: Any, votes: Path, gold: Path, words: tuple[str, ...]
+) -> None:
+    text = "\n".join(gold.read_text(encoding="utf-8").splitlines()[:8])
+    gold.write_text(text.replace("cat", "Cat").replace("dog", "DOG") + "\n", encoding="utf-8")
+    command, *options = words
+    result = run(command, votes, *options, gold.name)
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 1
+    assert "none of its 7 true labels is a class of the votes: 'DOG' for task 't00'" in message
+    assert "They differ only in spelling: add --normalise" in message
+    assert run(command, votes, *options, gold.name, "--normalise").exit_code == 0
+
+
+def test_a_score_with_other_labels_only_is_an_error(run: Any, votes: Path, gold: Path) -> None:
+    gold.write_text("task,truth\nt00,easy\nt01,hard\n", encoding="utf-8")
+    result = run("aggregate", votes, "--score", gold.name)
+    assert result.exit_code == 1
+    assert "Is this the column of the true labels, and are these the votes?" in " ".join(result.stderr.split())
+
+
+def test_rows_without_a_truth_are_left_out(run: Any, votes: Path, gold: Path) -> None:
+    gold.write_text("task,truth\nt00,dog\nt01,\nt02, \nt03,cat\n", encoding="utf-8")
+    result = run("aggregate", votes, "--gold", gold.name, "--json")
+    assert json.loads(result.stdout)["summary"]["gold"] == {"tasks": 2}
+    assert result.stderr == ""
+
+
+def test_further_columns_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("image_id,truth,weight\nt1,cat,2.5\n")
+    weight = read_column(tmp_path / "gold.csv", READING, "weight", numeric=True)
+    assert weight is not None
+    assert weight.to_dict() == {"t1": 2.5}
+    assert read_column(tmp_path / "gold.csv", READING, "draw") is None
