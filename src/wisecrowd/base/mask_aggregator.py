@@ -101,15 +101,19 @@ class MaskAggregator(Aggregator):
 
     answer_types: ClassVar[tuple[AnswerType, ...]] = ("masks",)
 
-    run_offset_: Codes = fitted(help="Position of the first run of pixels of every mask.", shape=("n_tasks + 1",))
-    run_start_: Codes = fitted(help="First pixel of every run; pixels are numbered by columns.", shape=("n_runs",))
-    run_end_: Codes = fitted(help="Pixel after the last one of every run.", shape=("n_runs",))
-    height_: Codes = fitted(help="Height of the image of every task.", shape=("n_tasks",))
-    width_: Codes = fitted(help="Width of the image of every task.", shape=("n_tasks",))
-    segment_offset_: Codes = fitted(
+    run_offset_: NDArray[np.int64] = fitted(
+        help="Position of the first run of pixels of every mask.", shape=("n_tasks + 1",)
+    )
+    run_start_: NDArray[np.int64] = fitted(
+        help="First pixel of every run; pixels are numbered by columns.", shape=("n_runs",)
+    )
+    run_end_: NDArray[np.int64] = fitted(help="Pixel after the last one of every run.", shape=("n_runs",))
+    height_: NDArray[np.int64] = fitted(help="Height of the image of every task.", shape=("n_tasks",))
+    width_: NDArray[np.int64] = fitted(help="Width of the image of every task.", shape=("n_tasks",))
+    segment_offset_: NDArray[np.int64] = fitted(
         help="Position of the first segment of pixels with equal votes of every task.", shape=("n_tasks + 1",)
     )
-    segment_end_: Codes = fitted(help="Pixel after the last one of every segment.", shape=("n_segments",))
+    segment_end_: NDArray[np.int64] = fitted(help="Pixel after the last one of every segment.", shape=("n_segments",))
     segment_probability_: Array = fitted(
         help="Probability that the pixels of a segment belong to the mask.", shape=("n_segments",), finite=True
     )
@@ -128,8 +132,8 @@ class MaskAggregator(Aggregator):
         help="Mean intersection over union of a worker's masks and the inferred ones.", shape=("n_workers",)
     )
     n_votes_: int = fitted(help="Number of masks.")
-    votes_per_task_: Codes = fitted(help="Number of masks of each task.", shape=("n_tasks",))
-    votes_per_worker_: Codes = fitted(help="Number of masks of each worker.", shape=("n_workers",))
+    votes_per_task_: NDArray[np.int64] = fitted(help="Number of masks of each task.", shape=("n_tasks",))
+    votes_per_worker_: NDArray[np.int64] = fitted(help="Number of masks of each worker.", shape=("n_workers",))
     trace_: Array = fitted(help="Log-likelihood before every iteration.", shape=("n_steps",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether the iteration converged.")

@@ -16,12 +16,12 @@ class Staple(MaskAggregator):
     """Simultaneous truth and performance level estimation: pixels by EM, with a sensitivity and a specificity per worker.
 
     A worker marks a pixel of the true mask with the probability of the worker's sensitivity, and leaves out another pixel
-    with that of the specificity. Pixels are independent given the true mask. The original estimates the rates on every image
-    by itself (``shared=False``) with a prior from the votes (``prior="votes"``) on the whole image (``region="image"``);
-    rates that all images share are estimated from more pixels and need not be the same for all workers even if few workers
-    mark an image.
+    with that of the specificity. The original estimates the rates on every image by itself (``shared=False``) with a prior
+    from the votes (``prior="votes"``) on the whole image (``region="image"``). Rates that all images share are estimated
+    from more pixels, which helps if few workers mark an image.
 
-    Errors of neighbouring pixels are not independent, so probabilities are too close to 0 and 1, and the confidence is too high.
+    All pixels are equally hard, although workers disagree mostly at boundaries. Probabilities there are too close to 0
+    and 1, so the confidence is too high.
 
     Examples
     --------
