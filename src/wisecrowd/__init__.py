@@ -75,6 +75,9 @@ _HOME = {
     "MNLDP": "aggregate.categorical.mnldp",
     "MaDL": "learn.madl",
     "MajorityVote": "aggregate.categorical.majority_vote",
+    "MaskCrowd": "data.masks",
+    "MaskEM": "aggregate.masks.mask_em",
+    "MaskMajority": "aggregate.masks.mask_majority",
     "MaxMIG": "learn.max_mig",
     "Mean": "aggregate.numeric.mean",
     "Median": "aggregate.numeric.median",
@@ -94,6 +97,7 @@ _HOME = {
     "ShardedCrowd": "data.sharded",
     "SpanConsensus": "aggregate.structured.span_consensus",
     "SpanCrowd": "data.spans",
+    "Staple": "aggregate.masks.staple",
     "TDG4Crowd": "complete.tdg4crowd",
     "TLLC": "complete.tllc.tllc",
     "TextCrowd": "data.texts",
@@ -144,6 +148,7 @@ _HOME = {
     "read_evaluation_log": "io.evaluations.evaluation_log",
     "read_features": "io.features",
     "read_label_sets": "io.answer_tables",
+    "read_masks": "io.answer_tables",
     "read_points": "io.answer_tables",
     "read_scores": "io.answer_tables",
     "read_spans": "io.answer_tables",
@@ -151,6 +156,7 @@ _HOME = {
     "read_truth": "io.vote_source",
     "redundancy_curve": "evaluate.completion",
     "score_completer": "evaluate.completion",
+    "score_masks": "evaluate.mask_metrics",
     "score_objects": "evaluate.object_metrics",
     "shard_files": "io.sharding",
     "simulate_boxes": "simulate.marks",
@@ -159,6 +165,7 @@ _HOME = {
     "simulate_crowd": "simulate",
     "simulate_evaluation": "simulate.evaluations",
     "simulate_label_sets": "simulate.label_sets",
+    "simulate_masks": "simulate.masks",
     "simulate_points": "simulate.marks",
     "simulate_ratings": "simulate.ratings",
     "simulate_scores": "simulate.scores",
@@ -202,6 +209,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.categorical.wawa import Wawa as Wawa
     from wisecrowd.aggregate.categorical.zencrowd import ZenCrowd as ZenCrowd
     from wisecrowd.aggregate.categorical.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
+    from wisecrowd.aggregate.masks.mask_em import MaskEM as MaskEM
+    from wisecrowd.aggregate.masks.mask_majority import MaskMajority as MaskMajority
+    from wisecrowd.aggregate.masks.staple import Staple as Staple
     from wisecrowd.aggregate.multilabel.binary_relevance import BinaryRelevance as BinaryRelevance
     from wisecrowd.aggregate.multilabel.label_set_mixture import LabelSetMixture as LabelSetMixture
     from wisecrowd.aggregate.numeric.catd import CATD as CATD
@@ -240,6 +250,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.comparisons import Comparisons as Comparisons
     from wisecrowd.data.crowd import Crowd as Crowd
     from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
+    from wisecrowd.data.masks import MaskCrowd as MaskCrowd
     from wisecrowd.data.points import PointCrowd as PointCrowd
     from wisecrowd.data.scores import ScoreCrowd as ScoreCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
@@ -267,6 +278,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.evaluate.completion import redundancy_curve as redundancy_curve
     from wisecrowd.evaluate.completion import score_completer as score_completer
     from wisecrowd.evaluate.confidence import estimate_confidence as estimate_confidence
+    from wisecrowd.evaluate.mask_metrics import score_masks as score_masks
     from wisecrowd.evaluate.model_selection import choose_method as choose_method
     from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
     from wisecrowd.evaluate.object_metrics import score_objects as score_objects
@@ -274,6 +286,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io.answer_tables import read_boxes as read_boxes
     from wisecrowd.io.answer_tables import read_comparisons as read_comparisons
     from wisecrowd.io.answer_tables import read_label_sets as read_label_sets
+    from wisecrowd.io.answer_tables import read_masks as read_masks
     from wisecrowd.io.answer_tables import read_points as read_points
     from wisecrowd.io.answer_tables import read_scores as read_scores
     from wisecrowd.io.answer_tables import read_spans as read_spans
@@ -321,6 +334,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.simulate.marks import simulate_boxes as simulate_boxes
     from wisecrowd.simulate.marks import simulate_points as simulate_points
     from wisecrowd.simulate.marks import simulate_spans as simulate_spans
+    from wisecrowd.simulate.masks import simulate_masks as simulate_masks
     from wisecrowd.simulate.ratings import simulate_ratings as simulate_ratings
     from wisecrowd.simulate.scores import simulate_scores as simulate_scores
     from wisecrowd.simulate.texts import simulate_texts as simulate_texts

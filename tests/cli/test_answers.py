@@ -9,11 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from wisecrowd.evaluate.mask_metrics import score_masks
 from wisecrowd.evaluate.object_metrics import score_objects
 from wisecrowd.evaluate.text_metrics import compute_error_rates
 from wisecrowd.simulate.comparisons import simulate_comparisons
 from wisecrowd.simulate.label_sets import simulate_label_sets
 from wisecrowd.simulate.marks import simulate_boxes, simulate_points, simulate_spans
+from wisecrowd.simulate.masks import simulate_masks
 from wisecrowd.simulate.texts import simulate_texts
 
 
@@ -131,6 +133,26 @@ def test_commands_that_do_not_take_marks_say_so(run: Any, tmp_path: Path) -> Non
         assert "does not take; use wisecrowd aggregate" in result.output
     result = run("aggregate", tmp_path / "spans.csv", "--duplicates", "last")
     assert "cannot be chosen for spans" in result.output
+
+
+def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
+    simulation = simulate_masks(n_tasks=5, n_workers=4, votes_per_task=3, height=9, width=11, random_state=0)
+    path = tmp_path / "masks.csv"
+    simulation.crowd.to_frame().rename(columns={"mask": "segmentation"}).to_csv(path, index=False)
+    result = run("aggregate", path, "-o", tmp_path / "out", "--save")
+    assert "masks (columns task, worker, segmentation)" in result.stdout
+    masks = pd.read_csv(tmp_path / "out" / "masks.csv", index_col="task")["mask"]
+    assert score_masks(masks, simulation.truth)["iou"].mean() > 0.8
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "masks"
+    assert "mask-majority" in run("aggregate", path, "-m", "mask-majority", "-p", "weights=task").stdout
+    assert "read masks from the columns" in run("check", path).stdout
+    for command in ("diagnose", "compare", "report"):
+        assert "does not take" in run(command, path).output
+    # Counts beside the size of the image; the same column in ordinary votes holds labels.
+    path.write_text("task,worker,mask,height,width\ni1,ann,021,1,3\ni1,bob,,1,3\n")
+    assert "2 masks: 1 task x 2 workers, 33% of the pixels marked" in run("check", path).stdout
+    path.write_text("task,worker,label,mask\ni1,ann,cat,1\ni1,bob,cat,0\n")
+    assert "2 votes: 1 task x 2 workers" in run("check", path).stdout
 
 
 def test_texts_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:

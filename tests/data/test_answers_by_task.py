@@ -11,6 +11,7 @@ import pytest
 from wisecrowd.data.answers_by_task import AnswersByTask, compute_answers_digest, order_by_task
 from wisecrowd.data.boxes import BoxCrowd
 from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import InputError
@@ -19,6 +20,7 @@ ROWS: dict[str, Any] = {"task": ["b", "a", "a"], "worker": ["ann", "bob", "ann"]
 CROWDS: dict[str, AnswersByTask] = {
     "label sets": LabelSetCrowd.from_frame({**ROWS, "labels": ["x|y", "", "x"]}),
     "boxes": BoxCrowd.from_frame({**ROWS, "x": [1, 2, 3], "y": [1, 1, 1], "width": [5, 5, 5], "height": [4, 4, 4]}),
+    "masks": MaskCrowd.from_frame({**ROWS, "mask": ["13", "04", ""], "height": [2, 2, 2], "width": [2, 2, 2]}),
     "scores": ScoreCrowd.from_frame({**ROWS, "score": [1, 2, 3]}),
     "texts": TextCrowd.from_frame({**ROWS, "text": ["one", "two", "three"]}),
 }

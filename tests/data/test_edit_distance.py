@@ -32,3 +32,14 @@ def test_distances_equal_recursion(cells: int, monkeypatch: pytest.MonkeyPatch) 
     first, second = np.arange(30), np.arange(30, 60)
     actual = edit_distance.compute_edit_distances(tokens, first, tokens, second)
     assert actual.tolist() == [plain_distance(texts[i], texts[j]) for i, j in zip(first, second, strict=True)]
+
+
+def test_long_texts_equal_short_ones_in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts around the length of a word, in bits and in rows of numbers."""
+    rng = np.random.default_rng(1)
+    texts = ["".join(rng.choice(list("abcd"), rng.integers(55, 65))) for _ in range(40)] + ["", "a"]
+    tokens = tokenize(texts, unit="characters")
+    first, second = np.arange(42), np.arange(42)[::-1]
+    in_bits = edit_distance.compute_edit_distances(tokens, first, tokens, second)
+    monkeypatch.setattr(edit_distance, "WORD_BITS", 0)
+    assert edit_distance.compute_edit_distances(tokens, first, tokens, second).tolist() == in_bits.tolist()

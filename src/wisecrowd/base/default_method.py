@@ -12,6 +12,7 @@ DEFAULT_METHODS = {
     "boxes": "box-consensus",
     "points": "point-consensus",
     "spans": "span-consensus",
+    "masks": "staple",
     "scores": "panel",
     "texts": "rover",
 }

@@ -22,7 +22,7 @@ from wisecrowd.data.vocabulary import as_vocabulary
 from wisecrowd.errors import InputError, preview
 
 #: Attributes of which every fitted method has one: what it infers.
-INFERRED = ("classes_", "item_index_", "label_index_", "answer_texts_")
+INFERRED = ("classes_", "item_index_", "label_index_", "answer_texts_", "run_offset_")
 #: Vocabularies: what their ids are called in messages, and the names of their sizes.
 VOCABULARIES = {
     "classes_": ("class", "n_classes"), "task_index_": ("task", "n_tasks"), "worker_index_": ("worker", "n_workers"),

@@ -16,6 +16,7 @@ from wisecrowd.base.method import Method
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import AnyCrowd
@@ -65,7 +66,7 @@ def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
 
 
 def _describe_input(
-    crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd,
+    crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd,
 ) -> dict[str, Any]:
     """Return the sizes and the digest of votes of any type."""
     common = {
@@ -75,7 +76,7 @@ def _describe_input(
     }
     if isinstance(crowd, Comparisons):
         return {"items": crowd.n_items, "tasks": None if crowd.tasks is None else len(crowd.tasks), **common}
-    if isinstance(crowd, TextCrowd):
+    if isinstance(crowd, MaskCrowd | TextCrowd):
         return {"tasks": crowd.n_tasks, **common}
     names = crowd.labels if isinstance(crowd, LabelSetCrowd) else crowd.classes
     classes = None if names is None else [str(name) for name in names[:MAX_LISTED_CLASSES]]
@@ -83,13 +84,13 @@ def _describe_input(
 
 
 def describe_environment(
-    crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd,
+    crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd,
 ) -> dict[str, Any]:
     """Return the sizes and the digest of the input, the versions of packages, and the time.
 
     Parameters
     ----------
-    crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd, MarkCrowd, ScoreCrowd or TextCrowd
+    crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, ScoreCrowd or TextCrowd
         Votes.
 
     Returns

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.label_set_aggregator import LabelSetAggregator
     from wisecrowd.base.mark_aggregator import MarkAggregator
+    from wisecrowd.base.mask_aggregator import MaskAggregator
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.base.text_aggregator import TextAggregator
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.masks import MaskCrowd
     from wisecrowd.data.texts import TextCrowd
     from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
@@ -30,7 +32,7 @@ SHOWN = 5
 #: Answer types whose results are objects.
 MARKS = ("boxes", "points", "spans")
 #: Answer types that some commands do not take.
-OBJECTS_AND_TEXTS = (*MARKS, "texts")
+OBJECTS_AND_TEXTS = (*MARKS, "masks", "texts")
 
 
 def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> AnswerTable | AnswerQuestion | None:
@@ -72,7 +74,7 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
 
 def read_answers(
     answers: AnswerTable | AnswerQuestion, reading: Reading
-) -> Comparisons | LabelSetCrowd | MarkCrowd | TextCrowd:
+) -> Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | TextCrowd:
     """Read comparisons, label sets, marks or texts by the options of a command.
 
     Parameters
@@ -84,7 +86,7 @@ def read_answers(
 
     Returns
     -------
-    Comparisons, LabelSetCrowd, MarkCrowd or TextCrowd
+    Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd or TextCrowd
     """
     from wisecrowd.data.scores import ScoreCrowd
     from wisecrowd.errors import UsageError
@@ -192,6 +194,7 @@ def aggregate_answers(
             fitting.OBJECTS,
             fitting.CANDIDATES,
             fitting.TEXTS,
+            fitting.MASKS,
             fitting.TASKS,
             fitting.LABELS,
             fitting.WORKERS,
@@ -215,6 +218,8 @@ def aggregate_answers(
         tables, facts, summary = _describe_scores(fitted)
     elif answers.answer_type in MARKS:
         tables, facts, summary = _describe_objects(fitted)
+    elif answers.answer_type == "masks":
+        tables, facts, summary = _describe_masks(fitted)
     elif answers.answer_type == "texts":
         tables, facts, summary = _describe_texts(fitted)
     else:
@@ -329,6 +334,41 @@ def _describe_objects(
         "threshold": fitted.threshold_,
         "detection_rate": float(workers["detection_rate"].median()),
         "false_alarms": float(workers["false_alarms"].median()),
+    }
+    return tables, facts, summary
+
+
+def _describe_masks(
+    fitted: MaskAggregator,
+) -> tuple[dict[str, pd.DataFrame], list[tuple[str, str]], dict[str, Any]]:
+    """Return the tables, the summary lines and the figures of a fit to masks."""
+    from wisecrowd.cli._outputs import rounded
+
+    tasks, workers = fitted.tasks_, fitted.workers_
+    tables = {fitting.MASKS: rounded(tasks), fitting.WORKERS: rounded(workers)}
+    share = float(tasks["area"].sum() / max((fitted.height_ * fitted.width_).sum(), 1))
+    worst = workers["iou"].sort_values(kind="stable").index[:3]
+    facts = [
+        ("Masks", f"{len(tasks):,}, with {share:.1%} of the pixels"),
+        (
+            "Certainty",
+            f"mean expected intersection over union {tasks['confidence'].mean():.3f}, Dice coefficient "
+            f"{tasks['expected_dice'].mean():.3f}",
+        ),
+        (
+            "Workers",
+            f"sensitivity {workers['sensitivity'].median():.3f}, specificity {workers['specificity'].median():.3f} (medians); "
+            "farthest from the result "
+            + ", ".join(f"{worker} {workers['iou'][worker]:.2f}" for worker in worst)
+            + " (intersection over union)",
+        ),
+    ]
+    summary = {
+        "masks": len(tasks),
+        "confidence": float(tasks["confidence"].mean()),
+        "expected_dice": float(tasks["expected_dice"].mean()),
+        "sensitivity": float(workers["sensitivity"].median()),
+        "specificity": float(workers["specificity"].median()),
     }
     return tables, facts, summary
 

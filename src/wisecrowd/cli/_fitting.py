@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
 WORKERS, TASKS, SCORES = "workers.csv", "tasks.csv", "scores.csv"
-OBJECTS, CANDIDATES, TEXTS = "objects.csv", "candidates.csv", "texts.csv"
+OBJECTS, CANDIDATES, TEXTS, MASKS = "objects.csv", "candidates.csv", "texts.csv", "masks.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, HELDOUT, ACCURACY = "completed.csv", "completed.parquet", "heldout.csv", "accuracy.csv"
 #: Calibration curves of judges, and differences between their versions.
@@ -40,6 +40,7 @@ KNOWN = (
     OBJECTS,
     CANDIDATES,
     TEXTS,
+    MASKS,
     LABELS,
     LABELS_PARQUET,
     WORKERS,

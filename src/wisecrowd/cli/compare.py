@@ -149,6 +149,7 @@ def _compare_answers(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.masks import MaskCrowd
     from wisecrowd.data.texts import TextCrowd
     from wisecrowd.evaluate.model_selection import compare_methods
 
@@ -156,7 +157,7 @@ def _compare_answers(
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], [path])
     crowd = answers.read_answers(other_answers, reading)
-    assert not isinstance(crowd, MarkCrowd | TextCrowd)
+    assert not isinstance(crowd, MarkCrowd | MaskCrowd | TextCrowd)
     with show_progress(quiet=quiet):
         comparison = compare_methods(crowd, method or None, folds=folds, random_state=seed)
     run: dict[str, Any] = {

@@ -44,6 +44,7 @@ ANSWER_MARKS = {
     "boxes": Mark("[boxes]", "infers objects from boxes on images", "boxes.csv"),
     "points": Mark("[points]", "infers objects from points on images", "points.csv"),
     "spans": Mark("[spans]", "infers spans of texts", "spans.csv"),
+    "masks": Mark("[masks]", "infers masks of images, pixel by pixel", "masks.csv"),
     "texts": Mark("[texts]", "combines texts, such as transcriptions", "texts.csv"),
 }
 #: Mark of aggregators and completers that use features.

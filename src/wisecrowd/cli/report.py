@@ -108,6 +108,7 @@ def report(
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.masks import MaskCrowd
     from wisecrowd.data.texts import TextCrowd
     from wisecrowd.errors import UsageError
     from wisecrowd.report import build
@@ -147,7 +148,7 @@ def report(
         answers.check_unused(other_answers, class_options)
         answers.refuse_types(other_answers, "report", answers.OBJECTS_AND_TEXTS)
         answer_votes = answers.read_answers(other_answers, reading)
-        assert not isinstance(answer_votes, MarkCrowd | TextCrowd)
+        assert not isinstance(answer_votes, MarkCrowd | MaskCrowd | TextCrowd)
         with show_progress(quiet=quiet):
             page = build(
                 answer_votes, title=title or _default_title(votes), compare=compare, model=method, command=_command(ctx)

@@ -1,4 +1,4 @@
-"""Tables of answers that are not one label per vote: comparisons, label sets, marks and scores, told apart by their columns."""
+"""Tables of answers that are not one label per vote, such as comparisons, label sets, marks and masks, told apart by columns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from wisecrowd.data.boxes import BoxCrowd
 from wisecrowd.data.comparisons import Comparisons, RepeatedComparisons, Swapped
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.points import PointCrowd
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.io.mask_files import SUFFIXES, load_mask_files
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.columns import role_names, simplify_name, specific_names
@@ -64,6 +66,9 @@ _MARKS: dict[AnswerType, dict[str, tuple[str, ...]]] = {
         "end": ("end", "endoffset", "endchar", "endtoken", "tokenend", "stop"),
     },
 }
+#: Columns of masks, and of the sizes of images.
+_MASK = ("mask", "rle", "segmentation", "maskpath", "maskfile")
+_SIZES = {"height": ("height", "imageheight", "h"), "width": ("width", "imagewidth", "w")}
 #: Columns of texts.
 _TEXT = ("text", "transcription", "transcript", "transcribedtext", "translation", "caption", "summary")
 MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
@@ -73,6 +78,7 @@ NOUNS: dict[AnswerType, str] = {
     "multilabel": "sets of labels",
     "scores": "scores of judges",
     **{kind: crowd.plural for kind, crowd in MARK_CROWDS.items()},
+    "masks": "masks",
     "texts": "texts",
 }
 #: Offsets in texts are smaller; larger numbers in columns called start and end are times.
@@ -86,7 +92,7 @@ _PEEKED_ROWS = 200
 
 
 #: Votes that are not one label per vote.
-AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd
+AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class AnswerTable:
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores", "texts"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "masks", "scores", "texts"}
         Type of the answers.
     source : VoteSource
         File.
@@ -131,6 +137,10 @@ class AnswerTable:
             text = table.column_names.index(self.columns["text"])
             if pa.types.is_null(table.schema.field(text).type) or pa.types.is_string(table.schema.field(text).type):
                 table = table.set_column(text, self.columns["text"], table.column(text).cast(pa.string()).fill_null(""))
+        if self.answer_type == "masks":
+            mask = table.column_names.index(self.columns["mask"])
+            cells = load_mask_files(table.column(mask), self.source.path.parent)
+            table = table.set_column(mask, self.columns["mask"], cells)
         if self.answer_type == "multilabel":
             label = table.column_names.index(self.columns["label"])
             if pa.types.is_string(table.schema.field(label).type):  # an empty cell of a text file is an empty set
@@ -175,7 +185,7 @@ class AnswerTable:
 
         Returns
         -------
-        Comparisons, LabelSetCrowd, MarkCrowd or ScoreCrowd
+        Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, ScoreCrowd or TextCrowd
         """
         assignments = self.read_assignments()
         if assignments is not None:
@@ -189,7 +199,7 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "scores", "texts"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "masks", "scores", "texts"}
         Type of the answers.
     table : pyarrow.Table
         Rows.
@@ -226,6 +236,13 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
         return MARK_CROWDS[answer_type].from_frame(table, columns=columns, **options)
     if answer_type == "scores":
         return ScoreCrowd.from_frame(table, **(dict(columns) | options))
+    if answer_type == "masks":
+        if options.pop("missing", "error") != "error":
+            raise UsageError("missing cannot be chosen for masks; an empty cell is a mask without pixels")
+        sizes = {role: columns.get(role) for role in _SIZES}
+        return MaskCrowd.from_frame(
+            table, **({role: columns[role] for role in ("task", "worker", "mask")} | sizes | options)
+        )
     if answer_type == "texts":
         if options.pop("missing", "error") != "error":
             raise UsageError(
@@ -267,6 +284,9 @@ def find_answer_columns(
         mark_columns = _find_mark_columns(kind, names, named)
         if mark_columns is not None and (kind != "spans" or _hold_offsets(mark_columns, read_column)):
             return kind, mark_columns
+    mask_columns = _find_columns(names, named, {**_TASK_AND_WORKER, "mask": _MASK}, _SIZES)
+    if mask_columns is not None and _hold_masks(mask_columns, read_column):
+        return "masks", mask_columns
     set_columns = _find_label_set_columns(names, named)
     if set_columns is not None and _hold_sets(read_column(set_columns["label"])):
         return "multilabel", set_columns
@@ -489,6 +509,51 @@ def read_texts(
         raise MissingColumn(f"{path}: texts need the columns task, worker and text, and no labels", ("text",))
     crowd = answers.read(duplicates=duplicates)
     assert isinstance(crowd, TextCrowd)
+    return crowd
+
+
+def read_masks(
+    path: SourceLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    duplicates: Literal["error", "first", "last"] = "error",
+) -> MaskCrowd:
+    """Read masks of images from a table with one mask per row.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON. A mask is COCO's run-length encoding (a dictionary with size and counts, or counts beside
+        columns of height and width), or the path of a PNG or npy file in the folder of the table. An empty cell is a mask
+        without pixels.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, worker, mask, height, width. Without them, common names are recognised.
+    duplicates : {"error", "first", "last"}, default="error"
+        Rule for several masks of a worker on a task.
+
+    Returns
+    -------
+    MaskCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("masks.csv").write_text("task,worker,mask,height,width\\ni1,ann,13,2,2\\ni1,bob,,2,2\\n")
+    >>> read_masks("masks.csv")
+    MaskCrowd(2 masks: 1 task x 2 workers, 38% of the pixels marked)
+    """
+    answers = find_answer_table(path, columns=columns)
+    if answers is None or answers.answer_type != "masks":
+        raise MissingColumn(
+            f"{path}: masks need the columns task, worker and mask, and height and width if the masks have no size",
+            ("mask",),
+        )
+    crowd = answers.read(duplicates=duplicates)
+    assert isinstance(crowd, MaskCrowd)
     return crowd
 
 
@@ -760,6 +825,17 @@ def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested:
     # The first names of a group are the most specific.
     matches = sorted((group.index(simplify_name(name)), name) for name in names if simplify_name(name) in group)
     return matches[0][1] if matches else None
+
+
+def _hold_masks(columns: Mapping[str, str], read_column: Callable[[str], pa.ChunkedArray]) -> bool:
+    """Return whether a table holds masks: dictionaries, names of files, or counts beside the size of the image."""
+    cells = read_column(columns["mask"]).slice(0, _PEEKED_ROWS)
+    if pa.types.is_struct(cells.type):
+        return True
+    texts = [str(cell).strip().lower() for cell in cells.to_pylist() if cell is not None and str(cell).strip()]
+    if texts and all(text.startswith("{") or text.endswith(SUFFIXES) for text in texts):
+        return True
+    return all(role in columns for role in _SIZES)
 
 
 def _hold_sets(column: pa.ChunkedArray) -> bool:

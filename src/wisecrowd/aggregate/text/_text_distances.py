@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wisecrowd.data.edit_distance import compute_edit_distances
@@ -108,4 +110,7 @@ def rank_texts(crowd: TextCrowd) -> Codes:
     -------
     ndarray of shape (n_texts,)
     """
-    return np.asarray(np.unique(crowd.text.astype(str), return_inverse=True)[1], dtype=np.int64).ravel()
+    encoded = pa.array(crowd.text, type=pa.large_string()).dictionary_encode()
+    rank = np.empty(len(encoded.dictionary), dtype=np.int64)
+    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank))
+    return np.asarray(rank[encoded.indices.to_numpy()])

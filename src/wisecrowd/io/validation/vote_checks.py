@@ -22,6 +22,7 @@ from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.rows import WEIGHT_RANGE, are_weights
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.texts import TextCrowd
@@ -45,6 +46,7 @@ from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_findin
 from wisecrowd.io.validation.findings import Finding, ValidationReport
 from wisecrowd.io.validation.label_set_checks import check_label_sets
 from wisecrowd.io.validation.mark_checks import check_marks
+from wisecrowd.io.validation.mask_checks import check_masks
 from wisecrowd.io.validation.score_checks import check_scores
 from wisecrowd.io.validation.text_checks import check_texts
 from wisecrowd.io.vote_source import SourceLike, VoteSource
@@ -100,7 +102,7 @@ def check_votes(
     if isinstance(source, Crowd):
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
-    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd):
+    if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd):
         return ValidationReport(
             source="votes", summary=repr(source), findings=tuple(_check_answers(source, repeats_allowed=True))
         )
@@ -210,6 +212,8 @@ def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[F
         yield from check_marks(answers)
     elif isinstance(answers, ScoreCrowd):
         yield from check_scores(answers, repeats_allowed=repeats_allowed)
+    elif isinstance(answers, MaskCrowd):
+        yield from check_masks(answers)
     elif isinstance(answers, TextCrowd):
         yield from check_texts(answers)
     else:
@@ -256,10 +260,10 @@ def _check_answer_table(
         marks = build_answers(answer_type, table, columns, assignments=assignments)
         findings += _check_answers(marks, repeats_allowed=True)
         return repr(marks)
-    if answer_type == "texts":
-        texts = build_answers(answer_type, table, columns, duplicates=options.duplicates)
-        findings += _check_answers(texts, repeats_allowed=True)
-        return repr(texts)
+    if answer_type in ("masks", "texts"):
+        single_answers = build_answers(answer_type, table, columns, duplicates=options.duplicates)
+        findings += _check_answers(single_answers, repeats_allowed=True)
+        return repr(single_answers)
     complete = np.ones(table.num_rows, dtype=bool)
     for role, column in columns.items():
         is_missing = find_missing(table[column])

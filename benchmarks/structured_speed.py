@@ -1,0 +1,123 @@
+"""Speed of masks and texts beside crowd-kit in the same run, and processor time and memory of large crowds.
+
+The peer runs in an environment of its own: python -m venv peers && peers/bin/pip install crowd-kit pyarrow
+
+WISECROWD_ANSWER_TYPES=... python benchmarks/structured_speed.py [--peer peers/bin/python] [--large] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import measuring
+import numpy as np
+import pandas as pd
+
+import wisecrowd as wc
+
+REPEATS = 5
+#: Images, workers per image, and sides of the images.
+N_IMAGES, N_VOTES, SIDES = 60, 5, (64, 256)
+N_TEXTS = 300
+#: Dimensions of embeddings, which are those of small sentence encoders.
+N_DIMENSIONS = 384
+#: Methods of both, by the name of ours. None where only one has such a method.
+MASKS = {"majority": "SegmentationMajorityVote", "em": "SegmentationEM", "rasa": "SegmentationRASA", "staple": None}
+TEXTS = {"rover": "ROVER", "weighted rover": None, "medoid": None}
+LARGE = ("boxes", "spans", "points", "texts", "masks")
+RESULTS = Path(__file__).parent / "results"
+
+
+def write_masks(folder: Path, side: int) -> None:
+    made = wc.simulate_masks(
+        n_tasks=N_IMAGES, n_workers=20, votes_per_task=N_VOTES, height=side, width=side,
+        sensitivity=1.0, specificity=1.0, boundary_noise=0.1, random_state=0,
+    )  # fmt: skip
+    frame = made.crowd.to_frame()[["task", "worker"]]
+    frame.assign(task=frame["task"].str.replace("t", "").astype(int)).to_parquet(folder / "votes.parquet")
+    np.save(folder / "masks.npy", np.stack([made.crowd.masks.to_array(row) for row in range(made.crowd.n_votes)]))
+
+
+def write_texts(folder: Path, source: Path) -> None:
+    votes = pd.read_parquet(source / "crowdspeech_dev" / "answers.parquet")[["task", "worker", "text"]]
+    votes = votes[votes["task"].isin(sorted(votes["task"].unique())[:N_TEXTS])].reset_index(drop=True)
+    votes["text"] = votes["text"].str.lower().str.replace(r"[^a-z0-9' ]", "", regex=True).str.strip()
+    votes.to_parquet(folder / "texts.parquet")
+    np.save(folder / "embeddings.npy", np.random.default_rng(0).standard_normal((len(votes), N_DIMENSIONS)))
+
+
+def compare(folder: Path, names: dict[str, str | None], peer: str | None, title: str) -> list[dict[str, Any]]:
+    rows = []
+    for name, peer_name in names.items():
+        ours, theirs = [], []
+        for _ in range(REPEATS):  # in turns, so that the load of the machine meets both
+            ours.append(measuring.run(measuring.python("programs/structured_ours.py", name, folder)))
+            if peer is not None and peer_name is not None:
+                command = measuring.python("programs/structured_peers.py", name, folder, interpreter=peer)
+                theirs.append(measuring.run(command))
+        row: dict[str, Any] = {"votes": title, "method": name, "peer": peer_name}
+        row["seconds"] = statistics.median(run["seconds"] for run in ours)
+        row["conversion"] = statistics.median(run["conversion"] for run in ours)
+        if theirs:
+            row["peer_seconds"] = statistics.median(run["seconds"] for run in theirs)
+            row["ratio"] = row["peer_seconds"] / row["seconds"]
+            row["ratio_with_conversion"] = row["peer_seconds"] / (row["seconds"] + row["conversion"])
+            row["agreement"] = measure_agreement(folder, name)
+        rows.append(row)
+        print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
+    return rows
+
+
+def measure_agreement(folder: Path, name: str) -> float:
+    """Return the mean intersection over union of masks, or the share of equal texts."""
+    if (folder / f"ours-{name}.npy").exists():
+        one, other = (np.load(folder / f"{who}-{name}.npy") > 0 for who in ("ours", "peer"))
+        return float(((one & other).sum(axis=(1, 2)) / np.maximum((one | other).sum(axis=(1, 2)), 1)).mean())
+    ours, peer = (pd.read_parquet(folder / f"{who}-{name}.parquet")["text"] for who in ("ours", "peer"))
+    return float((ours == peer.loc[ours.index]).mean())
+
+
+def measure_large(n_tasks: int) -> list[dict[str, Any]]:
+    """Return processor seconds and peak memory of 5 votes per task, each kind in a process of its own."""
+    rows = []
+    for kind in LARGE:
+        row = {"answers": kind, **measuring.run(measuring.python("programs/structured_large.py", kind, n_tasks))}
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--peer", help="Python of an environment with crowd-kit; without it, only our times are measured."
+    )
+    parser.add_argument("--large", action="store_true", help="Also measure 100,000 tasks with five workers each.")
+    parser.add_argument("--write", action="store_true", help="Write benchmarks/results/structured_speed.json.")
+    arguments = parser.parse_args()
+    rows = []
+    for side in SIDES:
+        with tempfile.TemporaryDirectory() as folder:
+            write_masks(Path(folder), side)
+            title = f"{N_IMAGES} images of {side} x {side}, {N_VOTES} masks each"
+            rows += compare(Path(folder), MASKS, arguments.peer, title)
+    source = os.environ.get("WISECROWD_ANSWER_TYPES")
+    if source is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            write_texts(Path(folder), Path(source))
+            rows += compare(Path(folder), TEXTS, arguments.peer, f"{N_TEXTS} recordings, 7 transcriptions each")
+    report: dict[str, Any] = {"machine": measuring.machine(arguments.peer), "speed": rows}
+    if arguments.large:
+        report["large"] = measure_large(100_000)
+    if arguments.write:
+        (RESULTS / "structured_speed.json").write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Aggregators of masks: which pixels of an image belong to something."""
