@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wisecrowd.errors import InputError, preview
-from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers, parse_number, parse_timestamp
+from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers, format_label, parse_number, parse_timestamp
 
 #: Kinds of structured answers. They are answer types, too.
 StructureKind: TypeAlias = Literal["spans", "boxes", "points", "texts"]
@@ -141,6 +141,45 @@ class ExportedStructure:
         else:
             self.add_answer(task, model, answer, machine=True)
 
+    def parse_marks(self, parse: Callable[[Any], Mark | None], entries: Iterable[Any]) -> list[Mark]:
+        """Parse the marks of an answer. Invalid ones are problems of this question only, so that others can be read.
+
+        Parameters
+        ----------
+        parse : callable
+            Function of an entry that returns a mark, or None for an entry to skip.
+        entries : iterable
+            Marks as the tool wrote them.
+
+        Returns
+        -------
+        list of Mark
+        """
+        marks = []
+        for entry in entries:
+            try:
+                mark = parse(entry)
+            except InputError as error:
+                self.problems.append(str(error))
+                continue
+            if mark is not None:
+                marks.append(mark)
+        return marks
+
+    def set_text(self, task: str, text: object) -> None:
+        """Note the length of the text of a task.
+
+        Parameters
+        ----------
+        task : str
+            Task id.
+        text : object
+            Text; other values are ignored.
+        """
+        length = count_text_units(text)
+        if length is not None:
+            self.lengths[task] = length
+
     def set_size(self, task: str, width: object, height: object) -> None:
         """Note the size of the image of a task. Contradictory sizes are a problem.
 
@@ -186,7 +225,7 @@ class AnswerSheet:
 
     task: str
     worker: str
-    answers: Mapping[str, list[Mark] | str]
+    answers: dict[str, list[Mark] | str]
     time: object = None
     machine: bool = False
     score: object = None
@@ -275,6 +314,55 @@ def _add_gold(question: ExportedStructure, task: str, answer: list[Mark] | str) 
     """Add an answer that the tool marks as correct. The last one of a task counts."""
     question.excluded["gold"] += 1
     question.truth[task] = answer if isinstance(answer, str) else tuple(answer)
+
+
+def parse_span(start: object, end: object, label: object, location: str, score: object = None) -> Mark:
+    """Return a span with offsets in characters.
+
+    Parameters
+    ----------
+    start, end : object
+        Offsets; the end is exclusive.
+    label : object
+        Class, or None.
+    location : str
+        Position in the file, for messages.
+    score : object, default=None
+        Confidence of a model.
+
+    Returns
+    -------
+    Mark
+
+    Examples
+    --------
+    >>> parse_span(0, 3, "PER", "line 1").place
+    (0.0, 3.0)
+    """
+    place = parse_place((start, end), "span", location)
+    return Mark(place, None if label is None else format_label(label), parse_number(score))
+
+
+def count_text_units(text: object) -> int | None:
+    """Return the largest offset that a span of a text may have, or None if it is not a text.
+
+    Offsets of tools that run in a browser count characters beyond the basic plane, such as emojis, twice.
+
+    Parameters
+    ----------
+    text : object
+        Text.
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> count_text_units("Köln 🍜")
+    7
+    """
+    return len(text) + sum(character > "\uffff" for character in text) if isinstance(text, str) else None
 
 
 def parse_place(values: Iterable[object], noun: str, location: str) -> tuple[float, ...]:

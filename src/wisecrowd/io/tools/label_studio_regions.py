@@ -66,35 +66,32 @@ def parse_regions(results: list[_Record], task: str, location: str, export: Expo
     >>> parse_regions([{"from_name": "ner", "type": "labels", "value": value}], "1", "entry 1", ExportedAnswers())
     {'ner': [Mark(place=(0.0, 3.0), label='PER', score=nan)]}
     """
-    labelled = {result.get("id") for result in results if result.get("type") == "labels"} - {None}
-    shape_names = {result.get("id"): result.get("from_name") for result in results if result.get("type") in _SHAPES}
+    labelled = {str(result.get("id")) for result in results if result.get("type") == "labels"} - {"None"}
+    shape_names = {
+        str(result.get("id")): str(result.get("from_name")) for result in results if result.get("type") in _SHAPES
+    }
     answers: dict[str, list[Mark] | str] = {}
     for result in results:
         kind = find_kind(result)
-        if kind is None or (result.get("type") in _SHAPES and result.get("id") in labelled):
+        if kind is None or (result["type"] in _SHAPES and str(result.get("id")) in labelled):
             continue
         name = parse_id(result.get("from_name"), "question", "from_name of a result")
         question = get_structure(export, name, kind, "characters" if kind in ("spans", "texts") else "percent")
         control = {"from_name": name, "to_name": str(result.get("to_name", "")), "type": str(result["type"])}
-        if result["type"] == "labels" and (shape := shape_names.get(result.get("id"))):
-            control["shape"] = str(shape)
+        if result["type"] == "labels" and (shape := shape_names.get(str(result.get("id")))):
+            control["shape"] = shape
         question.control.update(control)
         value = result["value"]
-        if kind == "texts":
-            text = _parse_texts(value["text"])
-            answers[question.name] = f"{answers[question.name]}\n{text}" if question.name in answers else text
-            continue
-        marks = answers.setdefault(question.name, [])
-        assert isinstance(marks, list)
         try:
-            place = _parse_mark(result, value, kind, task, location, question)
-        except InputError as error:
+            if kind == "texts":
+                text = _parse_texts(value["text"])
+                answers[question.name] = f"{answers[question.name]}\n{text}" if question.name in answers else text
+            else:
+                marks = answers.setdefault(question.name, [])
+                assert isinstance(marks, list)
+                marks += _parse_marks(result, value, kind, task, location, question)
+        except InputError as error:  # other questions can be read
             question.problems.append(str(error))
-            continue
-        labels = value.get(LABEL_KEYS[str(result["type"])])
-        score = parse_number(result.get("score"))
-        for label in labels if isinstance(labels, list) and labels else [None]:
-            marks.append(Mark(place, None if label is None else format_label(label), score))
     return answers
 
 
@@ -116,7 +113,7 @@ def find_kind(result: _Record) -> StructureKind | None:
     ('spans', None)
     """
     kind, value = result.get("type"), result.get("value")
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not isinstance(kind, str):
         return None
     if kind == TEXT_AREA:
         return "texts" if set(value) == {"text"} else None
@@ -135,7 +132,18 @@ def _parse_texts(value: object) -> str:
     return "\n".join(format_label(text) for text in texts)
 
 
-def _parse_mark(
+def _parse_marks(
+    result: _Record, value: _Record, kind: StructureKind, task: str, location: str, question: ExportedStructure
+) -> list[Mark]:
+    """Return a mark for every label of a region."""
+    place = _parse_place(result, value, kind, task, location, question)
+    labels = value.get(LABEL_KEYS[str(result["type"])])
+    score = parse_number(result.get("score"))
+    labels = labels if isinstance(labels, list) and labels else [None]
+    return [Mark(place, None if label is None else format_label(label), score) for label in labels]
+
+
+def _parse_place(
     result: _Record, value: _Record, kind: StructureKind, task: str, location: str, question: ExportedStructure
 ) -> tuple[float, ...]:
     if kind == "spans":

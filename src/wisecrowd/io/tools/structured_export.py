@@ -379,15 +379,15 @@ def _span_offsets(mark: Mark) -> Record:
 def _doccano_answer(task: str, data: Mapping[str, Any], question: StructuredQuestion, one: _InferredAnswer) -> Record:
     example = build_doccano_example(task, data) | {OWN_CONFIDENCE: one.confidence}
     spans = [_span_offsets(mark) for mark in one.marks]
-    column = question.control.get("column", "label")
-    if column != "entities":
-        return example | {column: [[span["start"], span["end"], span["label"]] for span in spans]}
-    entities = [
-        {"id": number, "label": span["label"], "start_offset": span["start"], "end_offset": span["end"]}
-        for number, span in enumerate(spans)
-    ]
-    more = {"cats": []} if question.control.get("cats") else {"relations": []}
-    return example | {"entities": entities, **more}
+    column = "entities" if question.control.get("column") == "entities" else "label"
+    entities: list[Any] = [[span["start"], span["end"], span["label"]] for span in spans]
+    if column == "entities" and question.control.get("entries") == "objects":
+        entities = [
+            {"id": number, "label": span["label"], "start_offset": span["start"], "end_offset": span["end"]}
+            for number, span in enumerate(spans)
+        ]
+    further = {} if column == "label" else {"cats": []} if question.control.get("cats") else {"relations": []}
+    return example | {column: entities, **further}
 
 
 def _prodigy_answer(task: str, data: Mapping[str, Any], question: StructuredQuestion, one: _InferredAnswer) -> Record:
