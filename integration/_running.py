@@ -37,9 +37,11 @@ class Trial:
     #: Folder in which exports are stored for the tests, if any.
     record: Path | None
     failed: list[str] = field(default_factory=list)
+    n_checks: int = 0
 
     def check(self, what: str, ok: bool, otherwise: object = "") -> None:
         """Print the result of a check, and remember a failed one."""
+        self.n_checks += 1
         print(f"  {'ok  ' if ok else 'FAIL'}  {what}{'' if ok else f': {otherwise}'}", flush=True)
         if not ok:
             self.failed.append(what)

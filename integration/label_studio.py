@@ -8,29 +8,22 @@ Studio is installed into an environment of its own. With chromium and its driver
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
-import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
-from _label_studio_people import PASSWORD, Listener, Person, answer, choice, run_listener
+from _label_studio_people import Listener, Person, answer, choice, run_listener
+from _label_studio_running import OTHERS, OWNER, main, open_browser, record, run_label_studio
 from _label_studio_service import check_service
-from _running import RECORDED, Trial, free_port, offline, run_server, wait_until
+from _running import Trial, offline, wait_until
 
 from wisecrowd.io import read_project
 
-OWNER, OTHERS = "ann@example.com", ("bob@example.com", "cy@example.com")
 CONFIG = """<View><Text name="text" value="$text"/>
 <Choices name="mood" toName="text" choice="single"><Choice value="good"/><Choice value="bad"/></Choices>
 <Choices name="topics" toName="text" choice="multiple">
@@ -65,19 +58,7 @@ HOOKS = [
 
 def run_trial(context: Trial, executable: Path, screenshot: Path | None) -> None:
     """Start the server, fill it, and run all checks."""
-    address = f"http://127.0.0.1:{(port := free_port())}"
-    data = context.folder / "label-studio"
-    env = offline(
-        LABEL_STUDIO_BASE_DATA_DIR=str(data), COLLECT_ANALYTICS="false", LATEST_VERSION_CHECK="false", SENTRY_DSN="",
-        SSRF_PROTECTION_ENABLED="false",  # otherwise it posts nothing to this machine
-    )  # fmt: skip
-    command = [executable, "start", "--no-browser", "--internal-host", "127.0.0.1", "--port", port, "--data-dir", data]
-    command += ["--username", OWNER, "--password", PASSWORD]
-    log = context.folder / "label-studio.log"
-    with run_listener() as listener, run_server(command, context.folder, env, log):
-        wait_until(lambda: httpx.get(f"{address}/api/version", trust_env=False).status_code == 200, "the server", 300)
-        version = httpx.get(f"{address}/api/version", trust_env=False).json()["release"]
-        print(f"Label Studio {version}", flush=True)
+    with run_listener() as listener, run_label_studio(context, executable) as address:
         ann = Person(address, OWNER, new=False)
         bob, cy = (Person(address, email, new=True) for email in OTHERS)
         _check_webhooks(context, ann, bob, cy, listener)
@@ -125,7 +106,7 @@ def _check_webhooks(context: Trial, ann: Person, bob: Person, cy: Person, listen
     expected = ["_".join(name.split("_")[:2]).upper() for name in HOOKS]
     context.check("webhooks come in the order of what happened", actions == expected, actions)
     for name, body in zip(HOOKS, listener.received, strict=False):
-        _record(context, f"webhooks/{name}.json", body)
+        record(context, f"webhooks/{name}.json", body)
 
 
 def _label_project(ann: Person, bob: Person, cy: Person, prepare: Callable[[int], object] = bool) -> int:
@@ -155,7 +136,7 @@ def _check_exports(context: Trial, ann: Person, project: int) -> None:
         content = ann.request_json("GET", f"/api/projects/{project}/export", params=parameters)
         path = context.folder / f"{kind}.json"
         path.write_text(json.dumps(content))
-        _record(context, f"export_{kind.lower()}.json", content)
+        record(context, f"export_{kind.lower()}.json", content)
         n_votes = {name: one.people.n_votes for name, one in read_project(path, duplicates="keep").questions.items()}
         print(f"  {kind}: {n_votes}")
         context.check(f"{kind} is read", n_votes.get("mood", 0) >= 17, n_votes)
@@ -163,8 +144,8 @@ def _check_exports(context: Trial, ann: Person, project: int) -> None:
         ("tasks", f"/api/tasks/?project={project}&fields=all&resolve_uri=false"),
         ("version", "/api/version"),
     ):
-        _record(context, f"{name}.json", ann.request_json("GET", path))
-    _record(context, "project.json", ann.request_json("GET", f"/api/projects/{project}/"))
+        record(context, f"{name}.json", ann.request_json("GET", path))
+    record(context, "project.json", ann.request_json("GET", f"/api/projects/{project}/"))
 
 
 def _check_round_trip(context: Trial, ann: Person, address: str, project: int, secrets: dict[str, str]) -> None:
@@ -274,30 +255,11 @@ def _check_many_tasks(context: Trial, ann: Person, address: str, token: str) -> 
 
 def _check_in_browser(context: Trial, address: str, project: int, screenshot: Path) -> None:
     """Check in a browser that a task shows the prediction."""
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        print("  --    skipped: there is no chromium with chromedriver")
-        return
-    from selenium import webdriver
     from selenium.webdriver.common.by import By
 
-    options = webdriver.ChromeOptions()
-    flags = "headless no-sandbox disable-gpu disable-background-networking disable-quic no-first-run disable-component-update"
-    for flag in (
-        *flags.split(),
-        "disable-sync",
-        "window-size=1500,1000",
-        f"user-data-dir={context.folder / 'chromium'}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.binary_location = str(shutil.which("chromium"))
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(shutil.which("chromedriver"))))
-    try:
-        browser.set_page_load_timeout(120)
-        browser.get(f"{address}/user/login/")
-        browser.find_element(By.NAME, "email").send_keys(OWNER)
-        browser.find_element(By.NAME, "password").send_keys(PASSWORD)
-        browser.find_element(By.CSS_SELECTOR, "button[type=submit]").click()
-        wait_until(lambda: "login" not in browser.current_url, "the login", 60)
+    with open_browser(context, address) as browser:
+        if browser is None:
+            return
         parameters = Person(address, OWNER, new=False).request_json("GET", "/api/tasks/", params={"project": project})
         task = parameters["tasks"][0]["id"]
         browser.get(f"{address}/projects/{project}/data?task={task}")
@@ -315,64 +277,7 @@ def _check_in_browser(context: Trial, address: str, project: int, screenshot: Pa
         browser.save_screenshot(str(screenshot))
         context.check("the task shows the prediction of wisecrowd", shown in text, text[:1500])
         context.check("with its answers chosen", {"good", "food"} <= checked, checked)
-    finally:
-        browser.quit()
-
-
-def _record(context: Trial, name: str, content: Any) -> None:
-    """Store an answer of the server for the tests, without tokens."""
-    if context.record is None:
-        return
-    path = context.record / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_anonymous(content), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _anonymous(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: "0" * 40 if key == "token" else _anonymous(value) for key, value in content.items()}
-    return [_anonymous(one) for one in content] if isinstance(content, list) else content
-
-
-def main() -> None:
-    """Find or install Label Studio, run the trial, clean up, and report the result by text and exit code."""
-    parser = argparse.ArgumentParser(description="Try wisecrowd with a real Label Studio.")
-    parser.add_argument(
-        "--label-studio", type=Path, help="its executable; by default it is installed and removed afterwards"
-    )
-    parser.add_argument("--record", action="store_true", help="store the answers of the server under tests/recorded")
-    parser.add_argument("--screenshot", type=Path, help="open a task with chromium and save a screenshot")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="wisecrowd-label-studio-") as name:
-        folder = Path(name)
-        executable = options.label_studio
-        if executable is None:
-            venv.create(folder / "venv", with_pip=True)
-            pip = [
-                folder / "venv/bin/python",
-                "-m",
-                "pip",
-                "install",
-                "-q",
-                "--disable-pip-version-check",
-                "label-studio",
-            ]
-            subprocess.run(pip, check=True, timeout=3600)
-            executable = folder / "venv/bin/label-studio"
-        work = folder / "work"
-        work.mkdir()
-        record = RECORDED / "label_studio" if options.record else None
-        context = Trial("label-studio", work, Path(os.path.realpath(executable)), record)
-        try:
-            run_trial(context, executable.absolute(), options.screenshot)
-        except Exception:
-            traceback.print_exc()
-            log = work / "label-studio.log"
-            print(log.read_text(errors="replace")[-3000:] if log.exists() else "")
-            context.failed.append("an error ended the trial")
-    print(f"label-studio: {'FAILED: ' + '; '.join(context.failed) if context.failed else 'all checks passed'}")
-    sys.exit(bool(context.failed))
 
 
 if __name__ == "__main__":
-    main()
+    main(run_trial, "label_studio")

@@ -19,7 +19,7 @@ def test_every_format_is_found() -> None:
     assert set(FORMATS) == {
         "csv", "tsv", "parquet", "jsonl", "json", "folder", "ceka", "peerannot", "peerannot-inverted", "truth-inference", "mace",
         "label-studio", "label-studio-min", "argilla", "doccano", "prodigy", "cvat", "toloka", "mturk", "crowdflower",
-        "hugging-face", "excel", "wide",
+        "hugging-face", "excel", "wide", "coco",
     }  # fmt: skip
     assert all(form.description for form in FORMATS.values())
 

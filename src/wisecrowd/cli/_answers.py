@@ -62,8 +62,12 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
         return None
     columns = {"task": reading.task, "worker": reading.worker}
     source = path if reading.format is None else reading.open(path)
-    answers = find_answer_table(source, columns=columns, question=reading.question)
+    methods = list(methods)
+    as_texts = bool(methods) and all(getattr(find(name), "answer_types", ()) == ("texts",) for name in methods)
+    answers = find_answer_table(source, columns=columns, question=reading.question, as_texts=as_texts)
     if answers is not None and answers.source.format.is_tool:
+        if answers.answer_type in OBJECTS_AND_TEXTS:
+            return answers
         # Sets of options may also be classes, for methods that were named.
         suits = all(answers.answer_type in getattr(find(name), "answer_types", ()) for name in methods)
         return answers if suits else None
@@ -211,7 +215,7 @@ def aggregate_answers(
         )
     documents = None
     if getattr(unfitted, "uses_documents", False) and answers.answer_type == "spans":
-        documents = answers.read_documents()  # type: ignore[union-attr]  # questions of tools hold no spans
+        documents = answers.read_documents()
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd) if documents is None else unfitted.fit(crowd, documents)
     if answers.answer_type == "pairwise":

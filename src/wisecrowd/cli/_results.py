@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli._console import warn
-from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, POSTERIOR
+from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, OBJECTS, POSTERIOR, TASKS, TEXTS
 from wisecrowd.cli._outputs import RECORD
 from wisecrowd.cli._reading import Reading
 from wisecrowd.cli.plan import REQUESTS
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 GOLD = "gold"
 #: Files with labels, and files with tasks to label next.
 ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (REQUESTS,)
+#: Files with spans, boxes or points, and with texts.
+STRUCTURES = (OBJECTS, TEXTS)
 #: Types of values in the record of a run and in its parts. The file may have been edited.
 _RECORD_TYPES: dict[str, Any] = {"files": list, "command": dict, "input": dict}
 _PART_TYPES: dict[str, dict[str, Any]] = {
@@ -56,6 +58,92 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         table["label"] = _unguarded(table["label"])
         table.index = pd.Index(_unguarded(table.index), name=table.index.name)
     return table, run
+
+
+@dataclasses.dataclass(frozen=True)
+class StructuredResults:
+    """Objects or texts that ``wisecrowd aggregate`` wrote.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Objects with the column task; or texts by task.
+    tasks : DataFrame or None
+        All tasks with their expected F1 score, for objects.
+    run : dict
+        Record of the run, empty if there is none.
+    """
+
+    table: pd.DataFrame
+    tasks: pd.DataFrame | None
+    run: dict[str, Any]
+
+    @property
+    def is_texts(self) -> bool:
+        """Whether the results are texts."""
+        return "text" in self.table
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks with results."""
+        return len(self.table) if self.is_texts else self.table["task"].nunique() if self.tasks is None else len(self.tasks)
+
+
+def find_structures(results: Path) -> bool:
+    """Return whether results are objects or texts.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a table.
+
+    Returns
+    -------
+    bool
+    """
+    if not results.is_dir():
+        return results.name in STRUCTURES
+    return str(_run(results).get("answers")) in ("spans", "boxes", "points", "texts")
+
+
+def read_structures(results: Path) -> StructuredResults:
+    """Return objects or texts, and the record of the run.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a table in it.
+
+    Returns
+    -------
+    StructuredResults
+    """
+    path = _find_table(results, STRUCTURES)
+    run = _record(path)
+    table = _read_structure_table(path, run)
+    if "text" in table:
+        return StructuredResults(table.set_index("task"), None, run)
+    tasks_path = path.with_name(TASKS)
+    has_tasks = tasks_path.is_file() and TASKS in run.get("files", ())
+    return StructuredResults(table, _read_structure_table(tasks_path, run).set_index("task") if has_tasks else None, run)
+
+
+def _read_structure_table(path: Path, run: dict[str, Any]) -> pd.DataFrame:
+    """Read a table of objects, tasks or texts. Ids, labels and texts stay texts."""
+    import pandas as pd
+
+    from wisecrowd.errors import InputError
+    from wisecrowd.io.problems import convert_errors, prefix_errors
+
+    names = ("task", "label", "text")
+    with prefix_errors(path), convert_errors():
+        table = pd.read_csv(path, dtype=dict.fromkeys(names, str), keep_default_na=False, na_values={"confidence": [""]})
+    if "task" not in table:
+        raise InputError(f"{path} has no column 'task'; give the results of wisecrowd aggregate")
+    for name in names:
+        if name in table and _is_guarded(path, run):
+            table[name] = _unguarded(table[name])
+    return table
 
 
 def is_review(path: Path) -> bool:

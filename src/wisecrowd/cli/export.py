@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._options import Quiet, flag, parse_output_path
 from wisecrowd.cli._reading import MaxUnpacked
+
+if TYPE_CHECKING:
+    from wisecrowd.io.tools.projects import Project
 
 HUGGING_FACE = "hugging-face"
 
@@ -41,7 +44,7 @@ def export(
         typer.Option(
             metavar="TOOL",
             show_default=False,
-            help="label-studio, argilla, doccano, prodigy or hugging-face. Default: the tool of the export.",
+            help="label-studio, argilla, doccano, prodigy, cvat, coco or hugging-face. Default: the tool of the export.",
         ),
     ] = None,
     question: Annotated[
@@ -89,6 +92,9 @@ def export(
       wisecrowd export results --project export.json -o predictions.json
       wisecrowd export results --project export.json --question mood -o mood.json
 
+    Objects and texts become regions of predictions, spans or suggestions; boxes
+    and points also XML of CVAT and COCO JSON.
+
     Decisions of wisecrowd review become annotations of Label Studio that are
     marked as ground truth, and labels with confidence 1 in the other tools:
 
@@ -123,14 +129,16 @@ def export(
 def _back(
     results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
 ) -> dict[str, Any]:
-    from wisecrowd.cli._results import GOLD, check_question, read_answers, read_queue
+    from wisecrowd.cli._results import GOLD, check_question, find_structures, read_answers, read_queue
     from wisecrowd.errors import UsageError
     from wisecrowd.io.tools.consensus_export import TOOLS, find_export_warnings, write_answers, write_gold, write_queue
     from wisecrowd.io.tools.projects import read_project
+    from wisecrowd.io.tools.structured_export import STRUCTURED_TOOLS
     from wisecrowd.utils.text import count_noun
 
-    if to is not None and to not in TOOLS:
-        raise UsageError(f"--to must be one of {', '.join([*TOOLS, HUGGING_FACE])}; got {to!r}")
+    if to is not None and to not in TOOLS and to not in STRUCTURED_TOOLS:
+        tools = dict.fromkeys([*TOOLS, *STRUCTURED_TOOLS, HUGGING_FACE])
+        raise UsageError(f"--to must be one of {', '.join(tools)}; got {to!r}")
     labelling_project = read_project(project, format, duplicates="keep")
     if to is not None and to.removesuffix("-min") != labelling_project.format.removesuffix("-min"):
         raise UsageError(f"{project} is an export of {labelling_project.format}, not of {to}; leave --to out")
@@ -145,6 +153,8 @@ def _back(
             "queue": n,
             "sentence": f"{count_noun(n, 'task')} to label again, for {labelling_project.format}",
         }
+    if find_structures(results):
+        return _write_structures(results, labelling_project, output, question)
     table, run = read_answers(results)
     chosen = check_question(results, run, question)
     if run.get("answers") == GOLD:
@@ -159,6 +169,25 @@ def _back(
         "answers": len(table),
         "sentence": sentence,
     }
+
+
+def _write_structures(results: Path, project: Project, output: Path, question: str | None) -> dict[str, Any]:
+    """Write objects or texts for a labelling tool, and return the figures."""
+    from wisecrowd.cli._results import check_question, read_structures
+    from wisecrowd.io.tools.structured_export import write_objects, write_texts
+    from wisecrowd.utils.text import count_noun
+
+    structures = read_structures(results)
+    chosen = check_question(results, structures.run, question)
+    model = str(structures.run.get("method", ""))
+    if structures.is_texts:
+        write_texts(structures.table, project, output, question=chosen, model=model)
+    else:
+        write_objects(structures.table, project, output, tasks=structures.tasks, question=chosen, model=model)
+    target = project.get_structured(chosen)
+    n, tasks = len(structures.table), count_noun(structures.n_tasks, "task")
+    sentence = f"{n:,} {target.kind} in {tasks}, answers to {target.name!r}, for {project.format}"
+    return {"tool": project.format, "question": target.name, "answers": n, "sentence": sentence}
 
 
 def _release(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.label_studio_server import LabelStudioClient
+    from wisecrowd.io.tools.label_studio_sync import PushSummary
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -146,23 +147,32 @@ def push(
       wisecrowd label-studio push results --url URL --project 12 --dry-run
       wisecrowd label-studio push results --url URL --project 12
 
-    Label Studio shows them beside the annotations under the model name
-    "wisecrowd" and the method. They are never counted as votes.
+    Objects become regions, each with its score. Label Studio shows predictions
+    beside the annotations under the model name "wisecrowd" and the method. They are never counted as votes.
     """
     import dataclasses
 
-    from wisecrowd.cli._results import check_question, read_answers
-    from wisecrowd.io.tools.label_studio_sync import push as pushed
+    from wisecrowd.cli._results import check_question, find_structures, read_answers, read_structures
+    from wisecrowd.io.tools.label_studio_sync import push as push_labels
+    from wisecrowd.io.tools.label_studio_sync import push_objects, push_texts
     from wisecrowd.utils.text import count_noun
 
     _refuse_plan(results)
-    table, run = read_answers(results)
+    pushed: Callable[..., PushSummary] = push_labels
+    further: dict[str, Any] = {}
+    if find_structures(results):
+        structures = read_structures(results)
+        table, run = structures.table, structures.run
+        pushed = push_texts if structures.is_texts else push_objects
+        further = {} if structures.is_texts else {"tasks": structures.tasks}
+    else:
+        table, run = read_answers(results)
     method = str(run.get("method", ""))
     chosen = check_question(results, run, question)
     connection = _connected(url, token_file, insecure=insecure, timeout=timeout)
     with connection as (server, version), show_progress(quiet=quiet):
         try:
-            result = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run)
+            result = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run, **further)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("predictions pushed so far stay; run the same command again to continue.") from None
     if as_json:
@@ -211,7 +221,8 @@ def _questions(export: Path) -> dict[str, int]:
         project = read_project(export, "label-studio", duplicates="keep")
     except EmptyInput:
         return {}
-    return {name: one.crowd.n_votes for name, one in project.questions.items()}
+    votes = {name: one.crowd.n_votes for name, one in project.questions.items()}
+    return votes | {name: len(one.structure.task) for name, one in project.structured.items()}
 
 
 def _refuse_plan(results: Path) -> None:

@@ -14,6 +14,7 @@ from wisecrowd.cli._reading import MaxUnpacked
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.projects import Project, Question
+    from wisecrowd.io.tools.structured_questions import StructuredQuestion
 
 Export = Annotated[
     Path,
@@ -34,15 +35,16 @@ def questions(
 ) -> None:
     """List the questions in the export of a labelling tool, with their votes.
 
-    Exports of Label Studio, Argilla, doccano, Prodigy, CVAT (tags of images),
-    Toloka, Mechanical Turk and CrowdFlower, and tables of Hugging Face, are
+    Exports of Label Studio, Argilla, doccano, Prodigy, CVAT, Toloka, Mechanical
+    Turk and CrowdFlower, COCO with annotators, and tables of Hugging Face, are
     recognised by what they hold:
 
       wisecrowd questions export.json
       wisecrowd questions results.csv --format mturk
 
-    Predictions of models in the export count as votes of machines. Skipped and
-    cancelled tasks, boxes, spans, and labels written by wisecrowd are ignored.
+    The kind is single, multiple or number for labels of whole tasks, or spans,
+    boxes, points or texts. Predictions of models count as votes of machines.
+    Skipped and cancelled tasks, polygons, and results of wisecrowd are ignored.
     """
     from wisecrowd.io.tools.projects import read_project
 
@@ -51,7 +53,10 @@ def questions(
         "export": str(export),
         "format": project.format,
         "tasks": len(project.tasks),
-        "questions": {name: _figures(one) for name, one in project.questions.items()},
+        "questions": {
+            **{name: _figures(one) for name, one in project.questions.items()},
+            **{name: _structured_figures(one) for name, one in project.structured.items()},
+        },
         "left_out": dict(project.excluded),
     }
     if as_json:
@@ -74,6 +79,34 @@ def _figures(question: Question) -> dict[str, Any]:
         "gold": 0 if question.truth is None else len(question.truth),
         "answered_by_wisecrowd": 0 if question.consensus is None else len(question.consensus),
         "left_out": of_question,
+    }
+
+
+def _structured_figures(question: StructuredQuestion) -> dict[str, Any]:
+    """Return the figures of a question of marks or texts. Answers that cannot be read are counted, with the reason."""
+    from wisecrowd.errors import InputError
+
+    structure, problem = question.structure, None
+    try:
+        n_votes = question.crowd.n_votes
+    except InputError as error:
+        n_votes, problem = len(structure.task), str(error)
+    machines = question.machines
+    return {
+        "kind": question.kind,
+        "votes": n_votes,
+        "people": len(question.kinds) - len(machines),
+        "machines": machines,
+        "tasks": len(set(structure.task)),
+        "classes": None if question.kind == "texts" else len(question.labels),
+        "options": None if question.kind == "texts" else question.labels,
+        "marks": None if question.kind == "texts" else sum(map(len, structure.answers)),
+        "unit": structure.unit,
+        "gold": len(structure.truth),
+        "answered_by_wisecrowd": len(structure.consensus),
+        "left_out": dict(question.excluded),
+        "problem": problem,
+        "notes": question.notes,
     }
 
 
@@ -103,6 +136,8 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
     notes = [(what, text) for what, text in notes if text]
     notes += [("Machines", ", ".join(dict.fromkeys(name for one in facts.values() for name in one["machines"])))]
     notes += [("Note", text) for text in project.notes]
+    notes += [("Note", text) for one in facts.values() for text in one.get("notes", ())]
+    notes += [("Problem", one["problem"]) for one in facts.values() if one.get("problem")]
     notes = [(what, text) for what, text in notes if text]
     if notes:
         show()
@@ -114,4 +149,6 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in read_options.items() if value is not None
     ]
     show("In Python:")
-    show_verbatim(f"  wisecrowd.read({', '.join([json.dumps(str(export), ensure_ascii=False), *more])})")
+    kind = facts[first]["kind"]
+    reader = f"read_{kind}" if kind in ("spans", "boxes", "points", "texts") else "read"
+    show_verbatim(f"  wisecrowd.{reader}({', '.join([json.dumps(str(export), ensure_ascii=False), *more])})")

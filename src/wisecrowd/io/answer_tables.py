@@ -91,6 +91,8 @@ FURTHER_FILES = {"assignments": "assignments.parquet", "documents": "documents.p
 _PEEKED_ROWS = 200
 
 
+#: Rule for several answers of a worker about a task in the export of a labelling tool. "keep" unites the marks.
+MarkRule: TypeAlias = Literal["error", "first", "last", "keep"]
 #: Votes that are not one label per vote.
 AnswerCrowd: TypeAlias = Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd
 
@@ -298,7 +300,11 @@ def find_answer_columns(
 
 
 def find_answer_table(
-    source: SourceLike, *, columns: Mapping[str, str | None] | None = None, question: str | None = None
+    source: SourceLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    question: str | None = None,
+    as_texts: bool = False,
 ) -> AnswerTable | AnswerQuestion | None:
     """Return the comparisons, label sets, marks or scores that a file holds, by its columns or by the question of a labelling tool.
 
@@ -311,7 +317,9 @@ def find_answer_table(
         Columns that the user named, by role: left, right, label, worker, task.
     question : str, default=None
         Question of a labelling tool's export. Multiple-choice questions hold label sets, pairwise questions and rankings hold
-        comparisons.
+        comparisons; others hold spans, boxes, points or texts.
+    as_texts : bool, default=False
+        Whether answers to a question of classes in such an export are texts, such as transcriptions.
 
     Returns
     -------
@@ -339,7 +347,7 @@ def find_answer_table(
         from wisecrowd.io.tools.answer_questions import find_answer_question
 
         with prefix_errors(file.path):
-            return find_answer_question(file, question)
+            return find_answer_question(file, question, as_texts=as_texts)
     if file.format.reader.read_names is None or question is not None:
         return None
     with prefix_errors(file.path):
@@ -477,17 +485,20 @@ def read_texts(
     *,
     columns: Mapping[str, str | None] | None = None,
     duplicates: Literal["error", "first", "last"] = "error",
+    question: str | None = None,
 ) -> TextCrowd:
-    """Read texts, such as transcriptions, from a table with one text per row.
+    """Read texts, such as transcriptions, from a table with one text per row, or from the export of a labelling tool.
 
     Parameters
     ----------
     path : path-like or VoteSource
-        CSV, TSV, Parquet or JSON.
+        CSV, TSV, Parquet or JSON; or the export of a labelling tool.
     columns : mapping of str to str, default=None
         Names of columns by role: task, worker, text. Without them, common names are recognised: text, transcription, translation.
     duplicates : {"error", "first", "last"}, default="error"
         Rule for several texts of a worker on a task.
+    question : str, optional
+        Question in the export of a labelling tool.
 
     Returns
     -------
@@ -504,7 +515,7 @@ def read_texts(
     >>> read_texts("texts.csv").n_votes
     1
     """
-    answers = find_answer_table(path, columns=columns)
+    answers = find_answer_table(path, columns=columns, question=question, as_texts=True)
     if answers is None or answers.answer_type != "texts":
         raise MissingColumn(f"{path}: texts need the columns task, worker and text, and no labels", ("text",))
     crowd = answers.read(duplicates=duplicates)
@@ -557,7 +568,13 @@ def read_masks(
     return crowd
 
 
-def read_boxes(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> BoxCrowd:
+def read_boxes(
+    path: SourceLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    question: str | None = None,
+    duplicates: MarkRule = "error",
+) -> BoxCrowd:
     """Read boxes from a table with one box per row.
 
     Parameters
@@ -567,6 +584,10 @@ def read_boxes(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
         worker who marked nothing.
     columns : mapping of str to str, default=None
         Names of columns by role: task, worker. Other columns have common names: x, y, width, height, label.
+    question : str, optional
+        Question in the export of a labelling tool.
+    duplicates : {"error", "first", "last", "keep"}, default="error"
+        Rule for several answers of a worker about a task in such an export; the last one unites the marks.
 
     Returns
     -------
@@ -584,12 +605,18 @@ def read_boxes(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
     >>> read_boxes("boxes.csv")
     BoxCrowd(1 box in 2 votes: 1 task x 2 workers, 1 class)
     """
-    crowd = _read_marks(path, "boxes", columns)
+    crowd = _read_marks(path, "boxes", columns, question, duplicates)
     assert isinstance(crowd, BoxCrowd)
     return crowd
 
 
-def read_points(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> PointCrowd:
+def read_points(
+    path: SourceLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    question: str | None = None,
+    duplicates: MarkRule = "error",
+) -> PointCrowd:
     """Read points from a table with one point per row; see `read_boxes`.
 
     Parameters
@@ -598,6 +625,10 @@ def read_points(path: SourceLike, *, columns: Mapping[str, str | None] | None = 
         File, or dataset folder with points.parquet.
     columns : mapping of str to str, default=None
         Names of columns by role: task, worker. Other columns have common names: x, y, label.
+    question : str, optional
+        Question in the export of a labelling tool.
+    duplicates : {"error", "first", "last", "keep"}, default="error"
+        Rule for several answers of a worker about a task in such an export; the last one unites the marks.
 
     Returns
     -------
@@ -615,12 +646,18 @@ def read_points(path: SourceLike, *, columns: Mapping[str, str | None] | None = 
     >>> read_points("points.csv").n_marks
     1
     """
-    crowd = _read_marks(path, "points", columns)
+    crowd = _read_marks(path, "points", columns, question, duplicates)
     assert isinstance(crowd, PointCrowd)
     return crowd
 
 
-def read_spans(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> SpanCrowd:
+def read_spans(
+    path: SourceLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    question: str | None = None,
+    duplicates: MarkRule = "error",
+) -> SpanCrowd:
     """Read spans from a table with one span per row; see `read_boxes`.
 
     Parameters
@@ -629,6 +666,10 @@ def read_spans(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
         File, or dataset folder with spans.parquet.
     columns : mapping of str to str, default=None
         Names of columns by role: task, worker. Other columns have common names: start, end (exclusive), label.
+    question : str, optional
+        Question in the export of a labelling tool.
+    duplicates : {"error", "first", "last", "keep"}, default="error"
+        Rule for several answers of a worker about a task in such an export; the last one unites the marks.
 
     Returns
     -------
@@ -646,21 +687,27 @@ def read_spans(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
     >>> read_spans("spans.csv").classes.tolist()
     ['PER']
     """
-    crowd = _read_marks(path, "spans", columns)
+    crowd = _read_marks(path, "spans", columns, question, duplicates)
     assert isinstance(crowd, SpanCrowd)
     return crowd
 
 
-def _read_marks(path: SourceLike, kind: AnswerType, columns: Mapping[str, str | None] | None) -> AnswerCrowd:
+def _read_marks(
+    path: SourceLike,
+    kind: AnswerType,
+    columns: Mapping[str, str | None] | None,
+    question: str | None,
+    duplicates: MarkRule,
+) -> AnswerCrowd:
     """Read marks of one kind."""
-    answers = find_answer_table(path, columns=columns)
+    answers = find_answer_table(path, columns=columns, question=question)
     if answers is None or answers.answer_type != kind:
         content = "other votes" if answers is None else NOUNS[answers.answer_type]
         roles = ("task", "worker", *_MARKS[kind])
         raise MissingColumn(
             f"{path} holds {content}; {NOUNS[kind]} need the columns {', '.join(roles)}", tuple(_MARKS[kind])
         )
-    return answers.read()
+    return answers.read(duplicates=duplicates)
 
 
 def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:

@@ -218,8 +218,15 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 is_writable=True,
             ),
             Format(
+                name="coco",
+                description="boxes and keypoints in COCO JSON, with annotators",
+                location="tools.coco:COCO",
+                kinds=("folder", "json"),
+                is_tool=True,
+            ),
+            Format(
                 name="cvat",
-                description="tags of images by CVAT, in XML",
+                description="tags, boxes and points of images by CVAT, in XML",
                 location="tools.cvat:CVAT",
                 kinds=("folder", "zip", "text"),
                 markers=("<annotations>",),

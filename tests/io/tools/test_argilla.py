@@ -22,7 +22,7 @@ def test_records(export: Any) -> None:
     }  # fmt: skip
     mood = project.questions["mood"]
     assert rows(mood.crowd) == [("r1", "gpt", "good"), ("r1", "u1", "good"), ("r2", "u2", "bad")]
-    assert mood.excluded == {"spans": 1, "draft": 1, "discarded": 1}
+    assert mood.excluded == {"draft": 1, "discarded": 1}
     assert mood.machines == ["gpt"]
     assert mood.scores.to_dict("records") == [{"task": "r1", "worker": "gpt", "label": "good", "score": 0.9}]
     assert rows(project.questions["stars"].crowd) == [("r1", "u1", "4")]

@@ -18,7 +18,7 @@ def test_tags_of_images(export: Any) -> None:
     question = read_project(export("cvat")).get_question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat"), ("b.jpg", "auto", "dog")]
     assert question.machines == ["auto"]
-    assert question.excluded == {"box": 1, "empty": 1}
+    assert question.excluded == {"empty": 1}
     assert read_project(export("cvat-zip")).get_question().crowd == question.crowd
 
 
@@ -92,7 +92,7 @@ def test_attributes_of_tags_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tag}{box}</image></annotations>')
     question = read_project(tmp_path / "ann.xml").get_question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat")]
-    assert question.excluded == {"attributes of tags": 1, "box": 1}
+    assert question.excluded == {"attributes of tags": 1}
 
 
 BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]><annotations><image id="0" name="&y;"/></annotations>'

@@ -84,11 +84,9 @@ def test_intents_and_spans(tmp_path: Path, making: Any) -> None:
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
     question = read_project(tmp_path / "export.zip").get_question()
     assert rows(question.crowd) == [("1", "ann", "praise")]
-    assert question.excluded == {"spans": 1}
-    files = {"ann.jsonl": making.lines([{"id": 1, "text": "Lovely!", "label": [[0, 3, "X"]]}])}
-    (tmp_path / "export.zip").write_bytes(making.zipped(files))
-    with pytest.raises(InputError, match=r"left out spans \(1\)"):
-        read_project(tmp_path / "export.zip")
+    assert question.excluded == {}
+    spans = read_project(tmp_path / "export.zip").get_structured("entities")
+    assert spans.crowd.to_frame().values.tolist() == [["1", "ann", 0, 3, "X"]]
 
 
 def test_whoever_is_called_wisecrowd_is_no_worker(tmp_path: Path, making: Any) -> None:

@@ -47,8 +47,8 @@ def test_gold_is_truth_and_no_vote(export: Any) -> None:
 
 def test_what_is_left_out_is_counted(export: Any) -> None:
     project = read_project(export("label-studio"))
-    assert project.excluded == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1}
-    assert project.questions["mood"].excluded == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1, "gold": 1}
+    assert project.excluded == {"drafts": 1, "cancelled": 1}
+    assert project.questions["mood"].excluded == {"drafts": 1, "cancelled": 1, "gold": 1}
 
 
 def test_scores_times_and_lead_times(export: Any) -> None:
@@ -96,12 +96,13 @@ def test_choices_of_regions_and_nested_ones_say_nothing_of_the_task(tmp_path: Pa
     assert project.excluded == {"choices of regions": 1, "nested choices": 1}
 
 
-def test_only_boxes_are_no_votes(tmp_path: Path, making: Any) -> None:
-    tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, making.box("objects"))]}]
-    with pytest.raises(InputError, match=r"expected a choice, a rating or a number; left out rectanglelabels \(1\)$"):
+def test_only_polygons_are_no_votes(tmp_path: Path, making: Any) -> None:
+    polygon = making.box("objects") | {"type": "polygonlabels", "value": {"points": [[0, 0], [1, 0], [1, 1]]}}
+    tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, polygon)]}]
+    with pytest.raises(InputError, match=r"expected a choice, a rating or a number; left out polygonlabels \(1\)$"):
         read_project(written(tmp_path, tasks))
     tasks[0]["annotations"].append(making.annotation(2))
-    with pytest.raises(InputError, match=r"left out rectanglelabels \(1\), empty \(1\)$"):
+    with pytest.raises(InputError, match=r"left out polygonlabels \(1\), empty \(1\)$"):
         read_project(written(tmp_path, tasks))
 
 
@@ -151,7 +152,7 @@ def test_readers_say_what_they_did(export: Any, caplog: pytest.LogCaptureFixture
     with caplog.at_level("INFO", "wisecrowd.io"):
         wc.read(export("label-studio"), question="mood")
     assert "the votes of machines are included: 'bert-1'" in caplog.text
-    assert "left out drafts (1), rectanglelabels (1), cancelled (1), gold (1)" in caplog.text
+    assert "left out drafts (1), cancelled (1), gold (1)" in caplog.text
 
 
 # ---------------------------------------------------------------------- JSON_MIN
@@ -182,7 +183,8 @@ def test_json_min_counts_what_it_leaves_out(tmp_path: Path, making: Any) -> None
     records[0]["parts"] = [span]
     project = read_project(written(tmp_path, records))
     assert rows(project.get_question().crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
-    assert project.excluded == {"labels": 3, "empty": 1}
+    assert project.excluded == {"empty": 1}
+    assert project.structured["parts"].crowd.n_marks == 2
     assert project.tasks["11"]["data"] == {"text": "Lovely!"}
 
 

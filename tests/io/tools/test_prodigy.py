@@ -61,15 +61,9 @@ def test_accept_and_reject_answer_a_label(tmp_path: Path, making: Any) -> None:
     assert project.questions["NEWS"].excluded == {"ignored": 1}
 
 
-def test_spans_are_left_out(tmp_path: Path, making: Any) -> None:
-    record = {
-        "text": "a",
-        "_input_hash": 1,
-        "spans": [{"start": 0, "end": 1}],
-        "_view_id": "ner_manual",
-        "answer": "accept",
-    }
-    with pytest.raises(InputError, match=r"left out ner_manual examples \(1\)"):
+def test_proposed_spans_are_left_out(tmp_path: Path, making: Any) -> None:
+    record = {"text": "a", "_input_hash": 1, "spans": [{"start": 0, "end": 1}], "_view_id": "ner", "answer": "accept"}
+    with pytest.raises(InputError, match=r"left out ner examples \(1\)"):
         read_project(written(tmp_path, making, [record]))
 
 

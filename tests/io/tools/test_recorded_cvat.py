@@ -25,4 +25,6 @@ def test_workers_go_by_the_names_of_files_or_folders(tmp_path: Path, name: str) 
     project = read_project(tmp_path, "cvat")
     frame = project.get_question().crowd.to_frame()
     assert sorted(frame[["task", "worker", "label"]].itertuples(index=False, name=None)) == SAID
-    assert project.excluded == {"box": 6}
+    boxes = project.structured["boxes"].crowd
+    assert (boxes.n_marks, boxes.n_votes, boxes.workers.tolist()) == (6, 6, ["ann", "bob"])
+    assert boxes.coordinates[0].tolist() == [0, 0, 2, 2]

@@ -1,4 +1,4 @@
-"""Questions of labelling tools whose answers are label sets or comparisons: multiple choices, pairwise choices and rankings."""
+"""Questions of labelling tools whose answers are not classes: label sets, comparisons, spans, boxes, points and texts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import pyarrow as pa
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.comparisons import OUTCOMES, TIE, Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import InputError, preview
+from wisecrowd.io.answer_tables import MARK_CROWDS, NOUNS
 from wisecrowd.io.problems import prefix_errors
 from wisecrowd.io.tables.columns import simplify_name
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion
+from wisecrowd.io.tools.exported_structures import ExportedStructure
 from wisecrowd.io.tools.question_votes import (
     choose_question,
     find_question_kind,
@@ -23,24 +27,27 @@ from wisecrowd.io.tools.question_votes import (
     list_options,
     name_workers,
 )
+from wisecrowd.io.tools.structured_questions import build_structured_crowd, build_structured_table, log_notes
 from wisecrowd.io.vote_source import VoteSource
 
 #: Keys of a task's data that hold the two items of a pairwise question, without case, spaces, dashes and underscores.
 LEFT_KEYS = ("left", "leftitem", "modela", "responsea", "answera", "outputa", "optiona", "itema", "candidatea", "a")
 RIGHT_KEYS = ("right", "rightitem", "modelb", "responseb", "answerb", "outputb", "optionb", "itemb", "candidateb", "b")
+#: Answer types of marks and texts.
+STRUCTURE_KINDS = (*MARK_CROWDS, "texts")
 _COMPARISON_COLUMNS = ("task", "worker", "left", "right", "label", "weight")
 _SET_SCHEMA = pa.schema([("task", pa.string()), ("worker", pa.string()), ("labels", pa.list_(pa.string()))])
 
 
 @dataclass(frozen=True)
 class AnswerQuestion:
-    """Question of an export whose answers are label sets or comparisons.
+    """Question of an export whose answers are label sets, comparisons, marks or texts.
 
     It has the interface of `wisecrowd.io.answer_tables.AnswerTable`.
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel"}
+    answer_type : {"pairwise", "multilabel", "spans", "boxes", "points", "texts"}
         Type of the answers.
     source : VoteSource
         Export.
@@ -60,13 +67,29 @@ class AnswerQuestion:
         """Column of `read_table` by role."""
         if self.answer_type == "pairwise":
             return {name: name for name in _COMPARISON_COLUMNS}
+        if self.answer_type == "texts":
+            return {name: name for name in ("task", "worker", "text")}
+        if self.answer_type in MARK_CROWDS:
+            names = ("task", "worker", *MARK_CROWDS[self.answer_type].coordinate_names, "label")
+            return {name: name for name in names}
         return {"task": "task", "worker": "worker", "label": "labels"}
 
     @property
     def description(self) -> str:
         """Noun phrase for messages: the kind of answers and the question."""
-        noun = "comparisons of two items" if self.answer_type == "pairwise" else "sets of labels"
-        return f"{noun} (question {self.name})"
+        return f"{NOUNS[self.answer_type]} (question {self.name})"
+
+    @property
+    def structure(self) -> ExportedStructure:
+        """Answers that are marks or texts. Answers to a question of classes are texts, too."""
+        if self.name in self.export.structures:
+            return self.export.structures[self.name]
+        question = self.export.questions[self.name]
+        texts = ExportedStructure(self.name, "texts")
+        for row in find_vote_rows(question):
+            answer = question.labels[row][0]
+            texts.add_answer(question.task[row], question.worker[row], answer, machine=question.machine[row])
+        return texts
 
     def read_table(self) -> pa.Table:
         """Return the answers as a table.
@@ -77,28 +100,40 @@ class AnswerQuestion:
         """
         if self.answer_type == "pairwise":
             return pa.table(_make_comparison_columns(self.export, self.name))
+        if self.answer_type in STRUCTURE_KINDS:
+            return build_structured_table(self.structure, duplicates="last")
         return _make_set_table(self.export.questions[self.name])
 
-    def read(self, **options: Any) -> Comparisons | LabelSetCrowd:
+    def read_documents(self) -> None:
+        """Return no tokens: tools count characters."""
+        return
+
+    def read(self, **options: Any) -> Comparisons | LabelSetCrowd | MarkCrowd | TextCrowd:
         """Return the answers.
 
         Parameters
         ----------
         **options
-            Options of `Comparisons.from_frame` or `LabelSetCrowd.from_frame`, except the names of columns.
+            Options of `Comparisons.from_frame` or `LabelSetCrowd.from_frame`, except the names of columns; ``duplicates`` for marks
+            and texts.
 
         Returns
         -------
-        Comparisons or LabelSetCrowd
+        Comparisons, LabelSetCrowd, MarkCrowd or TextCrowd
         """
         with prefix_errors(self.source.path):
             if self.answer_type == "pairwise":
                 return build_comparisons(self.export, self.name, **options)
+            if self.answer_type in STRUCTURE_KINDS:
+                log_notes(self.structure, self.export, self.source.name)
+                return build_structured_crowd(self.structure, duplicates=options.get("duplicates", "error"))
             return build_label_sets(self.export.questions[self.name], **options)
 
 
-def find_answer_question(source: VoteSource, question: str | None = None) -> AnswerQuestion | None:
-    """Return the question of an export if its answers are label sets or comparisons.
+def find_answer_question(
+    source: VoteSource, question: str | None = None, *, as_texts: bool = False
+) -> AnswerQuestion | None:
+    """Return the question of an export if its answers are not classes.
 
     Parameters
     ----------
@@ -106,15 +141,29 @@ def find_answer_question(source: VoteSource, question: str | None = None) -> Ans
         Export of a labelling tool.
     question : str, optional
         Name of the question. An export with a single question needs none.
+    as_texts : bool, default=False
+        Whether answers to a question of classes are texts, such as transcriptions.
 
     Returns
     -------
     AnswerQuestion or None
         None if the answers are ordinary votes, or the question cannot be told.
+
+    Raises
+    ------
+    UsageError
+        If all questions have marks or texts as answers, and none is named.
     """
     export = source.read_export()
-    names = list(dict.fromkeys([*export.questions, *export.rankings]))
+    # Questions of classes come first, as they did before others were read.
+    names = list(dict.fromkeys([*export.questions, *export.rankings])) or list(export.structures)
     name = question if question is not None else names[0] if len(names) == 1 else None
+    if name is None and export.structures and not export.questions:
+        name = choose_question(export.structures, None)
+    if name in export.structures:
+        return AnswerQuestion(export.structures[str(name)].kind, source, str(name), export)
+    if as_texts and name in export.questions:
+        return AnswerQuestion("texts", source, str(name), export)
     if name in export.rankings:
         return AnswerQuestion("pairwise", source, str(name), export)
     if name is None or name not in export.questions:

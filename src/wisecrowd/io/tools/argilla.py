@@ -1,7 +1,7 @@
 """Argilla 2: records as ``dataset.records.to_json`` writes them, or flat, as ``to_datasets`` does.
 
 Only submitted responses are votes, if the file has a status, which ``to_json`` does not write. Suggestions are votes of
-machines, named after their ``agent``.
+machines, named after their ``agent``. A submitted response without spans is a vote: its user marked nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tables.parquet import is_parquet
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion, guess_model_family, parse_id
+from wisecrowd.io.tools.exported_structures import ExportedStructure, Mark, get_structure, parse_span
 from wisecrowd.io.tools.hugging_face import read_class_names, read_parquet_rows, read_valid_schema
 from wisecrowd.io.tools.label_sets import format_label_set
 from wisecrowd.io.tools.question_votes import make_tool_reader
@@ -49,6 +50,8 @@ def read_export(path: Path) -> ExportedAnswers:
     export = ExportedAnswers()
     records = read_parquet_rows(path) if is_parquet(path) else read_objects(path, "a record of Argilla")
     class_names, text_questions = read_class_names(path), _find_text_questions(records)
+    for name in _find_span_questions(records):
+        get_structure(export, name, "spans").control["question"] = name
     for number, record in enumerate(records, start=1):
         location = f"record {number:,}"
         record_id = record.get("id")
@@ -76,6 +79,55 @@ def read_export(path: Path) -> ExportedAnswers:
     return export
 
 
+def _find_span_questions(records: list[dict[str, Any]]) -> list[str]:
+    """Return the questions whose answers are lists of objects with a start and an end."""
+    names: dict[str, None] = {}
+    for record in records:
+        for name, values in _iter_values(record):
+            if any(_is_span_list(value) for value in values):
+                names[name] = None
+    return list(names)
+
+
+def _iter_values(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each question with its responses and suggestions, from a nested or flat record."""
+    yield from _iter_responses(record)
+    suggestions = record.get("suggestions")
+    for name, suggestion in suggestions.items() if isinstance(suggestions, dict) else ():
+        yield name, [suggestion.get("value")] if isinstance(suggestion, dict) else []
+    for key, value in record.items():
+        if key.endswith(SUGGESTION):
+            yield key.removesuffix(SUGGESTION), [value]
+
+
+def _is_span_list(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, dict) and {"start", "end"} <= item.keys() for item in value)
+    )
+
+
+def _parse_spans(question: ExportedStructure, value: object, location: str, scores: object = None) -> list[Mark]:
+    entries = value if isinstance(value, list) else [value]
+    values = scores if isinstance(scores, list) and len(scores) == len(entries) else [None] * len(entries)
+
+    def parse(pair: tuple[Any, Any]) -> Mark:
+        entry, score = pair
+        if not isinstance(entry, dict):
+            raise InputError(f"a span of {location} should be an object with start, end and label; got {preview([entry])}")
+        return parse_span(entry.get("start"), entry.get("end"), entry.get("label"), location, score)
+
+    return question.parse_marks(parse, zip(entries, values, strict=True))
+
+
+def _set_lengths(question: ExportedStructure, task: str, fields: object) -> None:
+    """Note the length of the text if a record has one text only; otherwise the field of the spans is unknown."""
+    texts = [value for value in fields.values() if isinstance(value, str)] if isinstance(fields, dict) else []
+    if len(texts) == 1:
+        question.set_text(task, texts[0])
+
+
 def _find_orders(records: list[dict[str, Any]]) -> dict[str, tuple[str, ...] | None]:
     """Return the questions whose answers all hold the same options, with the order, or None if orders differ.
 
@@ -94,7 +146,7 @@ def _iter_responses(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
     """Yield each question with its responses, from a nested or flat record."""
     responses = record.get("responses")
     for name, entries in responses.items() if isinstance(responses, dict) else ():
-        yield name, [entry.get("value") for entry in entries or () if isinstance(entry, dict)]
+        yield name, [entry.get("value") for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
     for key, value in record.items():
         if key.endswith(RESPONSES) and isinstance(value, list):
             yield key.removesuffix(RESPONSES), value
@@ -112,6 +164,9 @@ def _add_nested_record(record: dict[str, Any], task: str, location: str, export:
         if not isinstance(suggestion, dict):
             raise InputError(f"the suggestion {name!r} of {location} should be an object with a value")
         agent, value, score = (suggestion.get(key) for key in ("agent", "value", "score"))
+        if name in export.structures:
+            _add_span_suggestion(export, name, task, agent, value, score, location)
+            continue
         _add_suggestion(export, name, task, agent, value, _parse_score(score, name, location))
 
 
@@ -138,6 +193,10 @@ def _add_flat_record(
             _add_response(export, name, task, user, value, status, location)
     for key in [key for key in record if key.endswith(SUGGESTION) and record[key] is not None]:
         name, value = key.removesuffix(SUGGESTION), record[key]
+        if name in export.structures:
+            agent, scores = record.get(f"{key}.agent"), record.get(f"{key}.score")
+            _add_span_suggestion(export, name, task, agent, value, scores, location)
+            continue
         if key in class_names:
             # to_datasets numbers labels in order of appearance, including a missing label.
             is_class = isinstance(value, int) and 0 <= value < len(class_names[key])
@@ -168,6 +227,16 @@ def _is_question_key(key: str) -> bool:
 def _add_response(
     export: ExportedAnswers, name: str, task: str, user: object, value: object, status: object, location: str
 ) -> None:
+    if name in export.structures:
+        structure = export.structures[name]
+        _set_lengths(structure, task, export.tasks[task].get("fields"))
+        if status not in ("submitted", None):
+            structure.excluded[f"{status}"] += 1
+        elif value is None:
+            structure.excluded["empty"] += 1
+        else:
+            structure.add_answer(task, parse_id(user, "user", location), _parse_spans(structure, value, location))
+        return
     if status in ("submitted", None) and (order := _parse_ranking(value)) is not None:
         export.rankings.setdefault(name, []).append((task, parse_id(user, "user", location), order))
     question = _get_question(export, name, value)
@@ -208,6 +277,18 @@ def _parse_score(score: object, name: str, location: str) -> float | None:
     return min(scores, default=None)
 
 
+def _add_span_suggestion(
+    export: ExportedAnswers, name: str, task: str, agent: object, value: object, score: object, location: str
+) -> None:
+    if value is None:
+        return
+    model = str(agent or "suggestions")
+    export.groups.setdefault(model, guess_model_family(model))
+    lowest = _parse_score(score, name, location)
+    question = export.structures[name]
+    question.add_suggestion(task, model, _parse_spans(question, value, location, score), lowest)
+
+
 def _add_suggestion(
     export: ExportedAnswers, name: str, task: str, agent: object, value: object, score: float | None
 ) -> None:
@@ -220,12 +301,12 @@ def _add_suggestion(
 
 
 def _get_question(export: ExportedAnswers, name: str, value: object) -> ExportedQuestion | None:
-    """Return the question, or None if its answers are spans or ranks, which are lists of objects."""
+    """Return the question, or None if its answers are lists of other objects, such as ranks."""
     if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict | list) for item in value)):
         objects = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
         is_ranking = bool(objects) and "rank" in objects[0]
         if not (is_ranking and name in export.rankings):
-            export.excluded["rankings" if is_ranking else "spans"] += 1
+            export.excluded["rankings" if is_ranking else "objects"] += 1
         return None
     question = export.get_question(name)
     question.multiple = question.multiple or isinstance(value, list)

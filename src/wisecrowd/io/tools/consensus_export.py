@@ -90,7 +90,7 @@ def write_answers(
     """  # noqa: E501
     records = build_records(answers, project, question=question, model=model)
     tool = _get_tool(project)
-    _write_records(_complete_records(records, tool), Path(path), as_list=tool.as_list)
+    write_records(complete_records(records, needs_equal_keys=tool.needs_equal_keys), Path(path), as_list=tool.as_list)
 
 
 def write_gold(
@@ -129,7 +129,7 @@ def write_gold(
     answers = pd.DataFrame({"label": gold, "confidence": 1.0})
     tool = _get_tool(project)
     records = map(tool.mark_gold, build_records(answers, project, question=question, model=REVIEW))
-    _write_records(_complete_records(records, tool), Path(path), as_list=tool.as_list)
+    write_records(complete_records(records, needs_equal_keys=tool.needs_equal_keys), Path(path), as_list=tool.as_list)
 
 
 def build_records(
@@ -175,11 +175,11 @@ def build_records(
     confidences = table["confidence"] if "confidence" in table else pd.Series(math.nan, index=table.index)
     labels = {
         str(task): _InferredLabel(
-            _parse_options(label, target), _round_confidence(confidence), f"{OWN_MODEL} {model}".strip()
+            _parse_options(label, target), round_confidence(confidence), f"{OWN_MODEL} {model}".strip()
         )
         for task, label, confidence in zip(table.index, table["label"], confidences, strict=True)
     }
-    _check_tasks(labels, project)
+    check_tasks(labels, project)
     _check_labels([label.options for label in labels.values()], target)
     return (
         tool.build_answer(task, project.tasks[task], target, labels[task]) for task in project.tasks if task in labels
@@ -278,13 +278,13 @@ def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str
     tasks = dict.fromkeys(str(task) for task in (queue["task"] if isinstance(queue, pd.DataFrame) else queue))
     if not tasks:
         raise InputError("the queue is empty; give at least one task")
-    _check_tasks(tasks, project)
+    check_tasks(tasks, project)
     empty_answers = tool.build_empty_answers(project)
     records = (
         tool.build_queued_task(task, project.tasks[task], priority) | empty_answers
         for priority, task in enumerate(tasks, start=1)
     )
-    _write_records(_complete_records(records, tool), Path(path), as_list=tool.as_list)
+    write_records(complete_records(records, needs_equal_keys=tool.needs_equal_keys), Path(path), as_list=tool.as_list)
 
 
 # ---------------------------------------------------------------------- Label Studio
@@ -339,15 +339,28 @@ def _argilla_answer(task: str, data: Mapping[str, Any], question: Question, labe
     if is_multiple and label.confidence is not None:
         score = [label.confidence] * len(values)
     suggestion = {"value": values if is_multiple else values[0], "score": score, "agent": label.model}
-    return _argilla_record(task, data) | {"suggestions": {question.name: suggestion}}
+    return build_argilla_record(task, data) | {"suggestions": {question.name: suggestion}}
 
 
 def _argilla_task(task: str, data: Mapping[str, Any], priority: int) -> Record:
-    record = _argilla_record(task, data)
+    record = build_argilla_record(task, data)
     return record | {"metadata": {**(record["metadata"] or {}), OWN_PRIORITY: priority}}
 
 
-def _argilla_record(task: str, data: Mapping[str, Any]) -> Record:
+def build_argilla_record(task: str, data: Mapping[str, Any]) -> Record:
+    """Return a record of Argilla without suggestions.
+
+    Parameters
+    ----------
+    task : str
+        Record id.
+    data : mapping
+        Record as it was exported.
+
+    Returns
+    -------
+    dict
+    """
     fields, metadata = data.get("fields") or {}, data.get("metadata") or {}
     return {"id": task, "fields": fields, "metadata": metadata, "suggestions": {}, "responses": {}, "vectors": {}}
 
@@ -357,11 +370,11 @@ def _argilla_record(task: str, data: Mapping[str, Any]) -> Record:
 
 def _doccano_answer(task: str, data: Mapping[str, Any], question: Question, label: _InferredLabel) -> Record:
     columns = _doccano_columns(question) | {question.control.get("column", "label"): list(label.options)}
-    return _doccano_example(task, data) | columns | {OWN_CONFIDENCE: label.confidence}
+    return build_doccano_example(task, data) | columns | {OWN_CONFIDENCE: label.confidence}
 
 
 def _doccano_task(task: str, data: Mapping[str, Any], priority: int) -> Record:
-    return _doccano_example(task, data) | {OWN_PRIORITY: priority}
+    return build_doccano_example(task, data) | {OWN_PRIORITY: priority}
 
 
 def _doccano_empty_answers(project: Project) -> Record:
@@ -374,8 +387,20 @@ def _doccano_columns(question: Question) -> Record:
     return {column: []} | ({"entities": []} if column == "cats" else {})
 
 
-def _doccano_example(task: str, data: Mapping[str, Any]) -> Record:
-    """Return an example without its id. doccano assigns new ids on import and keeps other keys."""
+def build_doccano_example(task: str, data: Mapping[str, Any]) -> Record:
+    """Return an example without its id. doccano assigns new ids on import and keeps other keys.
+
+    Parameters
+    ----------
+    task : str
+        Task id.
+    data : mapping
+        Example as it was exported.
+
+    Returns
+    -------
+    dict
+    """
     return {key: value for key, value in data.items() if key != "id"} | {OWN_TASK: task}
 
 
@@ -450,7 +475,23 @@ def _parse_options(label: Any, question: Question) -> tuple[str, ...]:
     return parse_label_set(text) if question.kind == "multiple" else (text,)
 
 
-def _round_confidence(confidence: Any) -> float | None:
+def round_confidence(confidence: Any) -> float | None:
+    """Return a confidence with six decimals, or None if it is not a number.
+
+    Parameters
+    ----------
+    confidence : object
+        Any value.
+
+    Returns
+    -------
+    float or None
+
+    Examples
+    --------
+    >>> round_confidence(0.12345678), round_confidence(math.nan)
+    (0.123457, None)
+    """
     number = parse_number(confidence)
     return None if math.isnan(number) else round(number, 6)
 
@@ -462,7 +503,21 @@ def _parse_required_number(text: str) -> float | int:
     return int(number) if number.is_integer() else number
 
 
-def _check_tasks(tasks: Iterable[str], project: Project) -> None:
+def check_tasks(tasks: Iterable[str], project: Project) -> None:
+    """Raise an error if tasks are not in a project.
+
+    Parameters
+    ----------
+    tasks : iterable of str
+        Task ids.
+    project : Project
+        Export that the votes were read from.
+
+    Raises
+    ------
+    InputError
+        If a task is unknown.
+    """
     unknown = [task for task in tasks if task not in project.tasks]
     if unknown:
         subject = f"{len(unknown):,} tasks are" if len(unknown) > 1 else "1 task is"
@@ -472,9 +527,22 @@ def _check_tasks(tasks: Iterable[str], project: Project) -> None:
         )
 
 
-def _complete_records(records: Iterator[Record], tool: _ToolFormat) -> Iterator[Record]:
-    """Give all records the same keys if the tool needs it. doccano reads a table and cannot store missing cells."""
-    if not tool.needs_equal_keys:
+def complete_records(records: Iterable[Record], *, needs_equal_keys: bool) -> Iterator[Record]:
+    """Give all records the same keys if the tool needs it. doccano reads a table and cannot store missing cells.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Records.
+    needs_equal_keys : bool
+        Whether all records must have the same keys, without null.
+
+    Yields
+    ------
+    dict
+        Record.
+    """
+    if not needs_equal_keys:
         yield from records
         return
     all_records = list(records)
@@ -483,7 +551,18 @@ def _complete_records(records: Iterator[Record], tool: _ToolFormat) -> Iterator[
         yield {key: "" if record.get(key) is None else record[key] for key in keys}
 
 
-def _write_records(records: Iterator[Record], path: Path, *, as_list: bool) -> None:
+def write_records(records: Iterable[Record], path: Path, *, as_list: bool) -> None:
+    """Write records to a file, completely or not at all.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Records.
+    path : Path
+        File.
+    as_list : bool
+        Whether records are in one JSON list rather than on lines.
+    """
     with atomic_path(path) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:
         for position, record in enumerate(records):
             if as_list:

@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wisecrowd.data.vocabulary import MIN_INEXACT_FLOAT
 from wisecrowd.errors import InputError, preview
+
+if TYPE_CHECKING:
+    from wisecrowd.io.tools.exported_structures import ExportedStructure
 
 #: Absolute timestamps from here on are milliseconds: as seconds since 1970 they would be thousands of years away.
 _MIN_MILLISECONDS = 1e11
@@ -165,7 +168,7 @@ class ExportedAnswers:
     tasks : dict of str to mapping
         Data of each task, as the tool wrote it.
     excluded : Counter of str
-        Number of items that concern no single question, such as skipped tasks, boxes and spans.
+        Number of items that concern no single question, such as skipped tasks and polygons.
     groups : dict of str to str
         Vendor, channel or model of a worker, if the tool exports it.
     notes : list of str
@@ -174,6 +177,8 @@ class ExportedAnswers:
         Rankings by question: task, worker, and groups of equal items, the best first. They are comparisons, not votes.
     worker_names : dict of str to str
         Name of the person behind a worker id, if the tool exports it.
+    structures : dict of str to ExportedStructure
+        Questions whose answers are spans, boxes, points or texts, by name.
     """
 
     questions: dict[str, ExportedQuestion] = field(default_factory=dict)
@@ -183,6 +188,7 @@ class ExportedAnswers:
     notes: list[str] = field(default_factory=list)
     rankings: dict[str, list[Ranking]] = field(default_factory=dict)
     worker_names: dict[str, str] = field(default_factory=dict)
+    structures: dict[str, ExportedStructure] = field(default_factory=dict)
 
     def get_question(self, name: str) -> ExportedQuestion:
         """Return the question of a name. It is created on first use.

@@ -2,7 +2,7 @@
 
 A task has annotations, each with one result per question (``from_name``) or region. Skipped annotations (``was_cancelled``)
 and drafts are excluded, those marked as ``ground_truth`` are the truth, and predictions are votes of machines, named after
-their ``model_version``.
+their ``model_version``. An annotation without regions is a vote on questions of regions: its worker marked nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from wisecrowd.io.tools.exported_answers import (
     guess_model_family,
     parse_id,
 )
+from wisecrowd.io.tools.exported_structures import AnswerSheet, add_sheets
+from wisecrowd.io.tools.label_studio_regions import convert_to_pixels, find_kind, parse_regions
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 #: Types of results that answer a question about the whole task, with the key of the answer in their value.
@@ -85,18 +87,21 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     {'7': {'id': 7, 'data': {'text': 'Hi'}}}
     """
     export = ExportedAnswers()
+    sheets: list[AnswerSheet] = []
     for number, task in enumerate(tasks, start=1):
         if "annotations" in task or "predictions" in task or "completions" in task:
-            _add_task(task, number, export)
+            _add_task(task, number, export, sheets)
         else:
             raise InputError(
                 f"entry {number:,} has neither annotations nor predictions, so it is not a task of Label Studio's JSON "
                 'export; if it is JSON_MIN, use format="label-studio-min" (--format label-studio-min)'
             )
+    add_sheets(export, sheets)
+    convert_to_pixels(export)
     return export
 
 
-def _add_task(task: _Record, number: int, export: ExportedAnswers) -> None:
+def _add_task(task: _Record, number: int, export: ExportedAnswers, sheets: list[AnswerSheet]) -> None:
     location = f"entry {number:,}"
     task_id = get_task_id(task, number)
     export.tasks[task_id] = {key: task[key] for key in ("id", "data", "meta") if key in task}
@@ -104,18 +109,22 @@ def _add_task(task: _Record, number: int, export: ExportedAnswers) -> None:
     if drafts := len(get_part(task, "drafts", list, location)) or int(task.get("draft_exists") is True):
         export.excluded["drafts"] += drafts
     for annotation in get_objects(task, "annotations" if "annotations" in task else "completions", location):
-        _add_annotation(annotation, task_id, location, export)
+        _add_annotation(annotation, task_id, location, export, sheets)
     for prediction in _get_predictions(task, location, export):
         model = str(prediction.get("model_version") or "predictions")
         export.groups.setdefault(model, guess_model_family(model))
         results = get_objects(prediction, "result", location)
         for name, labels in parse_results(results, export).items():
             export.get_question(name).add_suggestion(task_id, model, labels, prediction.get("score"))
+        regions = parse_regions(results, task_id, location, export)
+        sheets.append(AnswerSheet(task_id, model, regions, machine=True, score=prediction.get("score")))
         if not model.startswith(OWN_MODEL):
             _add_rankings(results, task_id, model, export)
 
 
-def _add_annotation(annotation: _Record, task_id: str, location: str, export: ExportedAnswers) -> None:
+def _add_annotation(
+    annotation: _Record, task_id: str, location: str, export: ExportedAnswers, sheets: list[AnswerSheet]
+) -> None:
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         export.excluded["cancelled"] += 1
         return
@@ -130,6 +139,14 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
     answers = parse_results(results, export)
     if not results:  # regions are counted by their type
         export.excluded["empty"] += 1
+    time = annotation.get("created_at") or annotation.get("updated_at")
+    regions = parse_regions(results, task_id, location, export)
+    if is_deleted and not is_gold:
+        for name in regions:
+            export.structures[name].excluded[DELETED] += 1
+    else:
+        sheet = AnswerSheet(task_id, worker, regions, time=time, is_gold=is_gold, is_empty=not results)
+        sheets.append(sheet)
     if not is_deleted and not is_gold:
         _add_rankings(results, task_id, worker, export)
     for name, labels in answers.items():
@@ -140,7 +157,6 @@ def _add_annotation(annotation: _Record, task_id: str, location: str, export: Ex
         elif is_deleted:
             question.excluded[DELETED] += 1
         else:
-            time = annotation.get("created_at") or annotation.get("updated_at")
             question.add_answer(task_id, worker, labels, time=time, seconds=annotation.get("lead_time"))
 
 
@@ -261,7 +277,9 @@ def parse_worker_name(annotation: _Record) -> str:
 
 
 def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, list[Any]]:
-    """Parse the results of an annotation. Regions are counted as excluded: they do not concern the whole task.
+    """Parse the results of an annotation about the whole task.
+
+    Spans, boxes, points and texts are left to `parse_regions`. Other regions are counted as excluded.
 
     Parameters
     ----------
@@ -286,6 +304,8 @@ def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, 
         kind, value = str(result.get("type", "")), result.get("value")
         if kind == RANKER and _parse_ranking(value) is not None:
             continue  # a ranking is not a vote
+        if find_kind(result) is not None:
+            continue
         if kind not in ANSWER_KEYS or not isinstance(value, dict):
             excluded[kind or "results without a type"] += 1
             continue
@@ -363,6 +383,7 @@ def read_min_export(path: Path) -> ExportedAnswers:
     region_keys = {key for record in records for key, value in record.items() if _find_region_types(value)}
     answer_keys = {*_ANNOTATION_KEYS, *names, *region_keys}
     question_names = set(names)
+    sheets: list[AnswerSheet] = []
     for number, record in enumerate(records, start=1):
         location = f"entry {number:,}"
         task = parse_id(record.get(OWN_TASK, record.get("id")), "task", location)
@@ -373,10 +394,12 @@ def read_min_export(path: Path) -> ExportedAnswers:
                 export.excluded[DELETED] += 1
             continue
         worker = parse_worker(record.get("annotator"), location)
-        regions = Counter(kind for value in record.values() for kind in _find_region_types(value))
-        export.excluded.update(regions)
+        results = list(_iter_min_regions(record))
+        export.excluded.update(str(result["type"]) for result in results if find_kind(result) is None)
+        regions = parse_regions(results, task, location, export)
+        sheets.append(AnswerSheet(task, worker, regions, time=record.get("created_at")))
         answered = [name for name in record if name in question_names]
-        if not answered and not regions:
+        if not answered and not results:
             export.excluded["empty"] += 1
         for name in answered:
             labels = list(_iter_min_labels(record[name]))
@@ -384,7 +407,19 @@ def read_min_export(path: Path) -> ExportedAnswers:
             question.number = question.number or _find_answer_key(record[name]) == "number"
             time, seconds = record.get("created_at"), record.get("lead_time")
             question.add_answer(task, worker, labels, time=time, seconds=seconds)
+    add_sheets(export, sheets)
+    convert_to_pixels(export)
     return export
+
+
+def _iter_min_regions(record: _Record) -> Iterator[_Record]:
+    """Yield the regions of an annotation in JSON_MIN as results of JSON."""
+    for name, regions in record.items():
+        types = _find_region_types(regions)
+        for kind, value in zip(types, regions if types else (), strict=True):
+            place = {key: number for key, number in value.items() if not key.startswith("original_")}
+            sizes = {key: value[key] for key in value if key.startswith("original_")}
+            yield {"from_name": name, "type": kind, "value": place, **sizes}
 
 
 def _find_min_questions(records: list[_Record]) -> list[str]:
@@ -399,7 +434,7 @@ def _find_min_questions(records: list[_Record]) -> list[str]:
                 continue
             if _find_answer_key(value) or (first is not record and first.get(key) != value and _is_scalar(value)):
                 questions[key] = None
-    if questions:
+    if questions or any(_find_region_types(value) for record in records for value in record.values()):
         return list(questions)
     if len(first_records) < len(records):
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,13 +14,16 @@ import pandas as pd
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tools.consensus_export import build_records
 from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers
+from wisecrowd.io.tools.exported_structures import StructureKind, get_structure
 from wisecrowd.io.tools.label_studio import ANSWER_KEYS, ORIGIN_KEY, check_server_name, get_task_id, parse_tasks
+from wisecrowd.io.tools.label_studio_regions import LABEL_KEYS, TEXT_AREA
 from wisecrowd.io.tools.label_studio_server import ServerError, UnconfirmedWrite
-from wisecrowd.io.tools.projects import build_project
+from wisecrowd.io.tools.projects import Project, build_project
+from wisecrowd.io.tools.structured_export import build_object_records, build_text_records
 from wisecrowd.utils import progress
 from wisecrowd.utils.files import atomic_path
 
-__all__ = ["PredictionServer", "PushSummary", "pull", "push"]
+__all__ = ["PredictionServer", "PushSummary", "pull", "push", "push_objects", "push_texts"]
 
 #: Number of times that changes are sent and checked before the server is assumed to drop them.
 MAX_ROUNDS = 4
@@ -252,17 +255,131 @@ def push(
     >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote").same
     1
     """
+
+
+    def build(local_project: Project) -> tuple[str, set[str], Iterator[Record]]:
+        target = local_project.get_question(question)
+        records = build_records(answers, local_project, question=question, model=model)
+        return target.name, {target.control["from_name"]}, records
+
+    return _push_records(server, project, question, build, dry_run=dry_run)
+
+
+def push_objects(
+    server: PredictionServer,
+    project: int,
+    objects: pd.DataFrame,
+    *,
+    tasks: pd.DataFrame | None = None,
+    question: str | None = None,
+    model: str = "",
+    dry_run: bool = False,
+) -> PushSummary:
+    """Write spans, boxes or points into the tasks of a project as predictions, replacing those of an earlier push.
+
+    Parameters
+    ----------
+    server : PredictionServer
+        Server.
+    project : int
+        Project id.
+    objects : DataFrame
+        Objects as ``objects_`` of a method has them: task, coordinates, label, confidence.
+    tasks : DataFrame, optional
+        All tasks, as ``tasks_`` has them. Predictions of an earlier push on tasks without objects are deleted.
+    question : str, optional
+        Question that the objects answer. A project with one question of marks needs none.
+    model : str, default=""
+        Name of the method.
+    dry_run : bool, default=False
+        Compute the summary without changing anything.
+
+    Returns
+    -------
+    PushSummary
+        Number of predictions by change.
+
+    Raises
+    ------
+    ServerError
+        If the server does not keep the predictions.
+    """
+
+    def build(local_project: Project) -> tuple[str, set[str], Iterator[Record]]:
+        target = local_project.get_structured(question)
+        names = {target.control[key] for key in ("from_name", "shape") if key in target.control}
+        records = build_object_records(objects, local_project, tasks=tasks, question=question, model=model)
+        return target.name, names, records
+
+    return _push_records(server, project, question, build, dry_run=dry_run)
+
+
+def push_texts(
+    server: PredictionServer,
+    project: int,
+    texts: pd.Series[Any] | pd.DataFrame,
+    *,
+    question: str | None = None,
+    model: str = "",
+    dry_run: bool = False,
+) -> PushSummary:
+    """Write texts into the tasks of a project as predictions, replacing those of an earlier push.
+
+    Parameters
+    ----------
+    server : PredictionServer
+        Server.
+    project : int
+        Project id.
+    texts : Series or DataFrame
+        Texts by task, or ``tasks_`` of a method with the columns text and confidence.
+    question : str, optional
+        Question that the texts answer. A project with one question of texts needs none.
+    model : str, default=""
+        Name of the method.
+    dry_run : bool, default=False
+        Compute the summary without changing anything.
+
+    Returns
+    -------
+    PushSummary
+        Number of predictions by change.
+
+    Raises
+    ------
+    ServerError
+        If the server does not keep the predictions.
+    """
+
+    def build(local_project: Project) -> tuple[str, set[str], Iterator[Record]]:
+        target = local_project.get_structured(question)
+        records = build_text_records(texts, local_project, question=question, model=model)
+        return target.name, {target.control["from_name"]}, records
+
+    return _push_records(server, project, question, build, dry_run=dry_run)
+
+
+def _push_records(
+    server: PredictionServer,
+    project: int,
+    question: str | None,
+    build: Callable[[Project], tuple[str, set[str], Iterator[Record]]],
+    *,
+    dry_run: bool,
+) -> PushSummary:
+    """Send the predictions that ``build`` makes, with the name of the question and of its controls, and verify them."""
     state = _read_state(server, project)
     _add_unanswered_questions(state.export, server.get_project(project), question)
     local_project = build_project(state.export, "label-studio", duplicates="keep")
-    target = local_project.get_question(question)
-    new_predictions: dict[int, Record] = {}
-    for record in build_records(answers, local_project, question=question, model=model):
+    name, controls, records = build(local_project)
+    new_predictions: dict[int, Record | None] = {}
+    for record in records:
+        prediction = next(iter(record["predictions"]), None)  # none if nothing was found in the task
         for task in state.ids[get_task_id(record)]:
-            new_predictions[task] = {"score": None, **record["predictions"][0]}
-    first = pending = _compare(state.own, new_predictions, target.control["from_name"])
+            new_predictions[task] = None if prediction is None else {"score": None, **prediction}
+    first = pending = _compare(state.own, new_predictions, controls)
     summary = PushSummary(
-        target.name, len(pending.add), len(pending.update), len(pending.delete), pending.same, pending.stale
+        name, len(pending.add), len(pending.update), len(pending.delete), pending.same, pending.stale
     )
     if dry_run:
         return summary
@@ -270,7 +387,7 @@ def push(
         if not pending:
             return summary
         previous, unconfirmed = pending, _send(server, project, pending)
-        pending = _compare(_read_state(server, project).own, new_predictions, target.control["from_name"])
+        pending = _compare(_read_state(server, project).own, new_predictions, controls)
         if pending == previous and unconfirmed is None:  # the server drops them
             break
     if not pending:
@@ -278,7 +395,7 @@ def push(
     lost = [record["task"] for record in pending.add] or list(pending.update.values())
     raise ServerError(
         f"the server did not keep {len(lost):,} of {len(first.add) + len(first.update):,} predictions ({preview(lost)}); are "
-        f"the labels options of {target.name!r} in the labelling interface of project {project}?"
+        f"the labels options of {name!r} in the labelling interface of project {project}?"
     )
 
 
@@ -339,14 +456,18 @@ def _is_own(prediction: Record) -> bool:
 def _add_unanswered_questions(export: ExportedAnswers, project: Record, question: str | None) -> None:
     """Add questions of the labelling interface without answers, if one of them is requested."""
     interface = project.get("parsed_label_config")
-    requested = set(export.questions) | {question}
+    requested = {*export.questions, *export.structures, question}
     for name, control in (interface if isinstance(interface, dict) else {}).items():
         if not isinstance(control, dict):
             continue
         kind, to_names = str(control.get("type", "")).lower(), control.get("to_name")
-        if kind not in ANSWER_KEYS or not isinstance(to_names, list) or not to_names:
+        structure = _find_control_kind(control)
+        if (kind not in ANSWER_KEYS and structure is None) or not isinstance(to_names, list) or not to_names:
             continue
         if requested != {None} and name not in requested:
+            continue
+        if structure is not None:
+            _add_unanswered_structure(export, name, control, structure)
             continue
         entry = export.get_question(name)
         entry.control = {"from_name": name, "to_name": str(to_names[0]), "type": kind, **entry.control}
@@ -356,13 +477,39 @@ def _add_unanswered_questions(export: ExportedAnswers, project: Record, question
             entry.options.update(dict.fromkeys(map(str, labels if isinstance(labels, list | dict) else ())))
 
 
-def _compare(own: Mapping[int, list[Record]], new_predictions: Mapping[int, Record], name: str) -> _PendingChanges:
+def _find_control_kind(control: Record) -> StructureKind | None:
+    """Return the kind of marks or texts that a control of the labelling interface takes, or None if it takes others."""
+    kind = str(control.get("type", "")).lower()
+    if kind == TEXT_AREA:
+        return "texts"
+    if kind not in LABEL_KEYS:
+        return None
+    if kind.startswith(("rectangle", "keypoint")):
+        return "boxes" if kind.startswith("rectangle") else "points"
+    inputs = [str(item.get("type", "")).lower() for item in _get_records(control, "inputs")]
+    return "spans" if {"text", "hypertext"} & set(inputs) else None
+
+
+def _add_unanswered_structure(export: ExportedAnswers, name: str, control: Record, kind: StructureKind) -> None:
+    entry = get_structure(export, name, kind, "characters" if kind in ("spans", "texts") else "percent")
+    to_names = {"from_name": name, "to_name": str(control["to_name"][0]), "type": str(control["type"]).lower()}
+    entry.control = {**to_names, **entry.control}
+    labels = control.get("labels")
+    entry.options.update(dict.fromkeys(map(str, labels if isinstance(labels, list | dict) else ())))
+
+
+def _compare(
+    own: Mapping[int, list[Record]], new_predictions: Mapping[int, Record | None], controls: set[str]
+) -> _PendingChanges:
     """Return the changes after which every task has the new prediction and no other one of ours to that question."""
     pending = _PendingChanges()
-    current = {task: [item for item in items if _get_questions(item) == {name}] for task, items in own.items()}
+    current = {task: [item for item in items if _get_questions(item) == controls] for task, items in own.items()}
     pending.stale = sum(len(items) for task, items in current.items() if task not in new_predictions)
     for task, values in new_predictions.items():
         candidates = current.get(task, [])
+        if values is None:
+            pending.delete += [item["id"] for item in candidates]
+            continue
         match = next((item for item in candidates if _is_same(item, values)), candidates[0] if candidates else None)
         if match is None:
             pending.add.append({"task": task, **values})

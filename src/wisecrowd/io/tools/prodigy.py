@@ -1,7 +1,7 @@
 """Prodigy: JSON lines as ``db-out`` writes them.
 
 An input (``_input_hash``) is a task and a session is a worker. A choice is one question. Accepting or rejecting a label is a
-question with the name of that label. Ignored examples are excluded.
+question with the name of that label. Spans of texts, boxes of images and texts are questions, too. Ignored examples are excluded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from wisecrowd.errors import InputError
 from wisecrowd.io.tables.json import JSONL
-from wisecrowd.io.tools.export_files import get_part, peek_object, read_objects
+from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import (
     OWN_CONFIDENCE,
     OWN_LABEL,
@@ -19,15 +19,24 @@ from wisecrowd.io.tools.exported_answers import (
     OWN_PRIORITY,
     OWN_TASK,
     ExportedAnswers,
+    format_label,
     parse_id,
+    parse_number,
 )
+from wisecrowd.io.tools.exported_structures import ExportedStructure, Mark, get_structure, parse_place, parse_span
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 #: Name of the question in choice examples, which have none in Prodigy.
 CHOICE = "choice"
+#: Names of the questions of marks.
+SPANS, BOXES = "spans", "boxes"
+#: Interfaces in which all spans of a text, or all boxes of an image, are marked.
+_SPAN_VIEWS, _BOX_VIEWS = ("ner_manual", "spans_manual"), ("image_manual",)
+#: Field of a text that the worker writes, unless the example names another.
+TEXT_FIELD = "user_input"
 #: Keys that belong to an answer rather than to the example.
 _ANSWER_KEYS = {
-    "answer", "accept", "_session_id", "_annotator_id", "_timestamp", "_task_hash", "versions", "sessions",
+    "answer", "accept", "spans", TEXT_FIELD, "_session_id", "_annotator_id", "_timestamp", "_task_hash", "versions", "sessions",
     OWN_LABEL, OWN_CONFIDENCE, OWN_PRIORITY,
 }  # fmt: skip
 
@@ -68,6 +77,8 @@ def _add_example(record: dict[str, Any], task: str, location: str, export: Expor
     options = get_part(record, "options", list, location)
     accepted = get_part(record, "accept", list, location)
     label, answer = record.get("label"), record.get("answer")
+    if _add_structures(record, task, location, export) and not ("accept" in record or options):
+        return
     if "accept" in record or options:
         question = export.get_question(CHOICE)
         question.options.update(dict.fromkeys(_parse_option(option, location) for option in options))
@@ -95,6 +106,67 @@ def _add_example(record: dict[str, Any], task: str, location: str, export: Expor
     else:
         worker = parse_id(record.get("_annotator_id") or record.get("_session_id"), "session", location)
         question.add_answer(task, worker, labels, time=record.get("_timestamp"))
+
+
+def _add_structures(record: dict[str, Any], task: str, location: str, export: ExportedAnswers) -> bool:
+    """Add spans, boxes and texts of an example; return whether its interface asks for them."""
+    view = record.get("_view_id")
+    has_boxes = "image" in record and (view in _BOX_VIEWS or (view in ("blocks", None) and "spans" in record))
+    has_spans = not has_boxes and (view in _SPAN_VIEWS or (view in ("blocks", None) and "spans" in record))
+    if has_boxes:
+        question = get_structure(export, BOXES, "boxes", "pixels")
+        question.set_size(task, record.get("width"), record.get("height"))
+    elif has_spans:
+        question = get_structure(export, SPANS, "spans")
+        question.set_text(task, record.get("text"))
+    if has_boxes or has_spans:
+        parse = _parse_box if has_boxes else _parse_prodigy_span
+        entries = get_objects(record, "spans", location)
+        marks = question.parse_marks(lambda entry: parse(entry, location, question), entries)
+        _add_structure(question, record, task, location, marks)
+    field = record.get("field_id") if isinstance(record.get("field_id"), str) else TEXT_FIELD
+    if view in ("text_input", "blocks", None) and isinstance(record.get(str(field)), str):
+        texts = get_structure(export, str(field), "texts")
+        texts.control["field"] = str(field)
+        _add_structure(texts, record, task, location, format_label(record[str(field)]))
+        return True
+    return has_boxes or has_spans
+
+
+def _add_structure(
+    question: ExportedStructure, record: dict[str, Any], task: str, location: str, answer: list[Mark] | str
+) -> None:
+    decision = record.get("answer")
+    if decision is None and OWN_CONFIDENCE in record:
+        question.add_suggestion(task, OWN_MODEL, answer, record[OWN_CONFIDENCE])
+    elif decision is None:
+        question.excluded["unanswered"] += 1
+    elif decision != "accept":
+        question.excluded["ignored" if decision == "ignore" else "rejected"] += 1
+    else:
+        worker = parse_id(record.get("_annotator_id") or record.get("_session_id"), "session", location)
+        question.add_answer(task, worker, answer, time=record.get("_timestamp"))
+
+
+def _parse_prodigy_span(entry: dict[str, Any], location: str, question: ExportedStructure) -> Mark | None:  # noqa: ARG001
+    return parse_span(entry.get("start"), entry.get("end"), entry.get("label"), location, entry.get("score"))
+
+
+def _parse_box(entry: dict[str, Any], location: str, question: ExportedStructure) -> Mark | None:
+    """Return a box; None for polygons and freehand drawings, which are counted."""
+    if entry.get("type", "rect") != "rect":
+        question.excluded[f"{entry['type']} shapes"] += 1
+        return None
+    if "x" in entry:
+        place = parse_place((entry.get(key) for key in ("x", "y", "width", "height")), "box", location)
+    else:  # examples from other sources have corners only
+        corners = [parse_place(point, "box", location) for point in get_part(entry, "points", list, location)]
+        if not corners or any(len(corner) != 2 for corner in corners):
+            raise InputError(f"a box of {location} has neither x, y, width and height nor points")
+        (left, right), (top, bottom) = ((min(side), max(side)) for side in zip(*corners, strict=True))
+        place = (left, top, right - left, bottom - top)
+    label = entry.get("label")
+    return Mark(place, None if label is None else format_label(label), parse_number(entry.get("score")))
 
 
 def _parse_option(option: object, location: str) -> str:

@@ -39,6 +39,7 @@ from wisecrowd.io.tools.question_votes import (
     name_workers,
     parse_answer_number,
 )
+from wisecrowd.io.tools.structured_questions import StructuredQuestion, build_structured_questions
 from wisecrowd.io.vote_source import VoteSource
 from wisecrowd.io.vote_table import ReadOptions
 
@@ -144,11 +145,13 @@ class Project:
     tasks : mapping of str to mapping
         Data of the tool by task.
     excluded : mapping of str to int
-        Number of items that concern no single question, such as boxes, spans and skipped tasks.
+        Number of items that concern no single question, such as polygons and skipped tasks.
     notes : tuple of str, default=()
         Remarks about the export, for example that it does not mark drafts.
     worker_names : mapping of str to str
         Name of the person behind a worker id, if the tool exports it.
+    structured : mapping of str to StructuredQuestion
+        Questions whose answers are spans, boxes, points or texts, by name.
 
     Examples
     --------
@@ -167,6 +170,32 @@ class Project:
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
     worker_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    structured: Mapping[str, StructuredQuestion] = field(default_factory=lambda: MappingProxyType({}))
+
+    def get_structured(self, name: str | None = None) -> StructuredQuestion:
+        """Return the question of a name, whose answers are spans, boxes, points or texts.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name. A project with one such question needs none.
+
+        Returns
+        -------
+        StructuredQuestion
+            The question.
+
+        Raises
+        ------
+        UsageError
+            If there is no such question.
+        """
+        if not self.structured:
+            raise UsageError(
+                f"no question of this {self.format} project has spans, boxes, points or texts as answers; the questions are "
+                f"{preview(self.questions, 12)}"
+            )
+        return self.structured[choose_question(self.structured, name)]
 
     def get_question(self, name: str | None = None) -> Question:
         """Return the question of a name.
@@ -192,10 +221,15 @@ class Project:
                 f"{name!r} is one option of {base!r}, but a tool takes answers to the whole question, which are sets of "
                 f"options: use question={base!r} (wisecrowd aggregate --question {base})"
             )
+        if not self.questions:
+            raise UsageError(
+                f"the questions of this {self.format} project are {preview(self.structured, 12)}, whose answers are spans, boxes, "
+                "points or texts and not classes; use get_structured, or wisecrowd aggregate"
+            )
         return self.questions[choose_question(self.questions, name)]
 
     def __repr__(self) -> str:
-        return f"Project({self.format}: {preview(self.questions, 6)})"
+        return f"Project({self.format}: {preview([*self.questions, *self.structured], 6)})"
 
 
 def read_project(
@@ -281,7 +315,7 @@ def build_project(export: ExportedAnswers, format: str, *, duplicates: Duplicate
     Project(label-studio: 'animal')
     """
     questions = {name: _build_question(entry, export, duplicates) for name, entry in export.questions.items()}
-    if not questions:
+    if not questions and not export.structures:
         raise EmptyInput(describe_no_votes(export))
     return Project(
         format=format,
@@ -290,6 +324,7 @@ def build_project(export: ExportedAnswers, format: str, *, duplicates: Duplicate
         excluded=MappingProxyType(dict(export.excluded)),
         notes=tuple(export.notes),
         worker_names=MappingProxyType(export.worker_names),
+        structured=MappingProxyType(build_structured_questions(export, duplicates=duplicates)),
     )
 
 

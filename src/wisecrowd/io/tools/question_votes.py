@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -110,6 +110,9 @@ def select_votes(export: ExportedAnswers, options: ReadOptions) -> VoteTable:
     rows = find_vote_rows(question)
     notes = [f"read the answers to {name!r}"] if options.question is None else []
     notes += export.notes
+    if export.structures and options.question is None:
+        listed = ", ".join(f"{preview([name])} ({entry.kind})" for name, entry in export.structures.items())
+        notes.append(f"further questions, to be named: {listed}")
     machines = sorted({workers[row] for row in rows if question.machine[row]})
     if machines:
         notes.append(f"the votes of machines are included: {preview(machines)}")
@@ -235,6 +238,9 @@ def describe_no_votes(export: ExportedAnswers) -> str:
         Error message.
     """
     message = "no question has answers that can be votes: expected a choice, a rating or a number"
+    if export.structures:
+        listed = ", ".join(f"{preview([name])} ({entry.kind})" for name, entry in export.structures.items())
+        message += f"; other questions are {listed}, which wisecrowd.read_spans, read_boxes, read_points and read_texts read"
     if export.rankings:
         message += f"; rankings are comparisons, which wisecrowd.read_comparisons reads: {preview(export.rankings)}"
     return f"{message}; left out {format_counts(export.excluded)}" if export.excluded else message
@@ -312,7 +318,30 @@ def name_workers(question: ExportedQuestion) -> list[str]:
     list of str
         Worker ids.
     """
-    people = {worker for worker, machine in zip(question.worker, question.machine, strict=True) if not machine}
+    return name_machines(question.worker, question.machine)
+
+
+def name_machines(workers: Sequence[str], machine: Sequence[bool]) -> list[str]:
+    """Return workers by name. A model that has the name of a person gets a prefix.
+
+    Parameters
+    ----------
+    workers : sequence of str
+        Worker of each answer.
+    machine : sequence of bool
+        Whether the worker is a model.
+
+    Returns
+    -------
+    list of str
+        Worker ids.
+
+    Examples
+    --------
+    >>> name_machines(["ann", "ann"], [False, True])
+    ['ann', 'machine:ann']
+    """
+    people = {worker for worker, is_machine in zip(workers, machine, strict=True) if not is_machine}
 
     @functools.cache
     def name_machine(worker: str) -> str:
@@ -321,8 +350,8 @@ def name_workers(question: ExportedQuestion) -> list[str]:
         return worker
 
     return [
-        name_machine(worker) if machine else worker
-        for worker, machine in zip(question.worker, question.machine, strict=True)
+        name_machine(worker) if is_machine else worker
+        for worker, is_machine in zip(workers, machine, strict=True)
     ]
 
 

@@ -1,0 +1,206 @@
+"""COCO: boxes and keypoints in JSON with the ids of annotators, as one file, or as a folder of files, one per annotator.
+
+COCO has no annotators. An annotation names its annotator under one of `ANNOTATOR_KEYS`, such as ``"annotator": "ann"``. The
+annotators who saw an image are listed in ``"annotators"`` of the image, or in a list ``"assignments"`` of the file, with objects
+``{"image_id": 7, "annotator": "ann"}``. In a folder, the name of a file is its annotator, who saw all images of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.tables.archives import is_system_file
+from wisecrowd.io.tables.json_text import parse_json
+from wisecrowd.io.tables.text_files import read_text
+from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object
+from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers, format_label, parse_id, parse_number
+from wisecrowd.io.tools.exported_structures import AnswerSheet, Mark, add_sheets, get_structure, parse_place
+from wisecrowd.io.tools.question_votes import make_tool_reader
+
+#: Keys of an annotation that name its annotator.
+ANNOTATOR_KEYS = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id", "created_by")
+#: Names of the questions.
+BOXES, KEYPOINTS = "boxes", "keypoints"
+
+_Record = dict[str, Any]
+
+
+def read_export(path: Path) -> ExportedAnswers:
+    """Read all boxes and keypoints.
+
+    Parameters
+    ----------
+    path : Path
+        JSON file, or folder of JSON files.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
+    >>> document = {
+    ...     "images": [{"id": 7, "file_name": "a.jpg", "width": 100, "height": 80, "annotators": ["ann", "bob"]}],
+    ...     "categories": [{"id": 1, "name": "cat"}],
+    ...     "annotations": [{"id": 1, "image_id": 7, "category_id": 1, "bbox": [5, 6, 30, 20], "annotator": "ann"}],
+    ... }
+    >>> _ = Path("coco.json").write_text(json.dumps(document))
+    >>> boxes = read_export(Path("coco.json")).structures["boxes"]
+    >>> boxes.worker, [len(marks) for marks in boxes.answers]
+    (['ann', 'bob'], [1, 0])
+    """
+    export = ExportedAnswers()
+    sheets: dict[tuple[str, str], AnswerSheet] = {}
+    if path.is_dir():
+        files = [file for file in sorted(path.iterdir()) if file.suffix == ".json" and not is_system_file(file.name)]
+        for file in files:
+            try:
+                _Document(_load(file), export, sheets, file.stem).add()
+            except InputError as error:
+                error.args = (f"{file.name}: {error}",)
+                raise
+    else:
+        _Document(_load(path), export, sheets, "").add()
+    add_sheets(export, sheets.values())
+    return export
+
+
+def _load(path: Path) -> _Record:
+    document = parse_json(read_text(path))
+    if not isinstance(document, dict) or not isinstance(document.get("images"), list):
+        raise InputError("it is not COCO: expected an object with the lists images, annotations and categories")
+    return document
+
+
+class _Document:
+    """One file of COCO."""
+
+    def __init__(
+        self, document: _Record, export: ExportedAnswers, sheets: dict[tuple[str, str], AnswerSheet], worker: str
+    ) -> None:
+        self.document, self.export, self.sheets, self.worker = document, export, sheets, worker
+        self.categories: dict[Any, _Record] = {}
+        self.task_by_image: dict[Any, str] = {}
+        self.images: dict[str, _Record] = {}
+
+    def add(self) -> None:
+        """Add the images, assignments and annotations of the file to the export."""
+        for category in get_objects(self.document, "categories", "the file"):
+            self.categories[category.get("id")] = category
+        assigned = set()
+        for number, image in enumerate(get_objects(self.document, "images", "the file"), start=1):
+            location = f"image {number:,}"
+            # Ids of images differ between files of one project.
+            task = parse_id(image.get("file_name") or image.get("id"), "image", location)
+            self.task_by_image[image.get("id")] = task
+            self.images[task] = image
+            self.export.tasks.setdefault(task, {key: image[key] for key in image if key != "annotators"})
+            annotators = [self.worker] if self.worker else get_part(image, "annotators", list, location)
+            assigned |= {self._get_sheet(task, parse_id(name, "annotator", location)).worker for name in annotators}
+        for entry in get_objects(self.document, "assignments", "the file"):
+            task = self._find_task(entry, "assignment")
+            assigned.add(self._get_sheet(task, _find_annotator(entry, "an assignment")).worker)
+        for number, annotation in enumerate(get_objects(self.document, "annotations", "the file"), start=1):
+            self._add_annotation(annotation, f"annotation {number:,}")
+        if not assigned:
+            self.export.notes.append(
+                "the file does not say who saw which image, so that workers who marked nothing are missing; list them in "
+                '"annotators" of each image'
+            )
+            for question in self.export.structures.values():
+                question.notes.append(self.export.notes[-1])
+
+    def _get_sheet(self, task: str, worker: str) -> AnswerSheet:
+        key = (task, worker)
+        if key not in self.sheets:
+            self.sheets[key] = AnswerSheet(task, worker, {}, machine=worker.startswith(OWN_MODEL))
+        return self.sheets[key]
+
+    def _find_task(self, entry: _Record, noun: str) -> str:
+        image = entry.get("image_id")
+        if image not in self.task_by_image:
+            raise InputError(
+                f"an {noun} is about the image {preview([image])}, which is not among the {len(self.task_by_image):,} images of the "
+                f"file ({preview(self.task_by_image)}); add the image, or remove the {noun}"
+            )
+        return self.task_by_image[image]
+
+    def _add_annotation(self, annotation: _Record, location: str) -> None:
+        if annotation.get("iscrowd"):
+            self.export.excluded["groups of objects (iscrowd)"] += 1
+            return
+        task = self._find_task(annotation, "annotation")
+        worker = self.worker or _find_annotator(annotation, location)
+        sheet = self._get_sheet(task, worker)
+        category = self.categories.get(annotation.get("category_id"))
+        if category is None:
+            raise InputError(
+                f"{location} has the category {preview([annotation.get('category_id')])}; the categories are "
+                f"{preview(self.categories, 6)}. Add it to categories"
+            )
+        label = format_label(category.get("name", category.get("id")))
+        score = parse_number(annotation.get("score"))
+        place = get_part(annotation, "bbox", list, location)
+        names = [name for name in get_part(category, "keypoints", list, location) if isinstance(name, str)]
+        keypoints = get_part(annotation, "keypoints", list, location)
+        if place:
+            if len(place) != 4:
+                raise InputError(f"bbox of {location} should be [x, y, width, height]; got {preview([place])}")
+            self._add_mark(sheet, BOXES, Mark(parse_place(place, "box", location), label, score))
+        for name, mark in _iter_keypoints(keypoints, names, location):
+            self._add_mark(sheet, KEYPOINTS, Mark(mark, name, score))
+        if not place and not keypoints:
+            self.export.excluded["annotations without bbox"] += 1
+
+    def _add_mark(self, sheet: AnswerSheet, name: str, mark: Mark) -> None:
+        question = get_structure(self.export, name, "boxes" if name == BOXES else "points", "pixels")
+        if name == BOXES and "categories" not in question.control:
+            names = {format_label(one.get("name", number)): number for number, one in self.categories.items()}
+            question.control["categories"] = json.dumps(names)
+            question.options.update(dict.fromkeys(names))
+        image = self.images[sheet.task]
+        question.set_size(sheet.task, image.get("width"), image.get("height"))
+        marks = sheet.answers.setdefault(question.name, [])
+        assert isinstance(marks, list)
+        marks.append(mark)
+
+
+def _iter_keypoints(values: list[Any], names: list[str], location: str) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Yield the name and place of keypoints that are labelled (visibility 1 or 2)."""
+    if len(values) % 3:
+        raise InputError(f"keypoints of {location} should be triples of x, y and visibility; got {len(values)} numbers")
+    for number in range(len(values) // 3):
+        x, y, visibility = values[3 * number : 3 * number + 3]
+        if visibility:
+            name = names[number] if number < len(names) else f"keypoint {number + 1}"
+            yield name, parse_place((x, y), "keypoint", location)
+
+
+def _find_annotator(entry: _Record, location: str) -> str:
+    key = next((key for key in ANNOTATOR_KEYS if entry.get(key) is not None), None)
+    if key is None:
+        raise InputError(
+            f"{location} names no annotator; expected one of {', '.join(ANNOTATOR_KEYS)}. Or put one file per annotator into a "
+            "folder, named after the annotator"
+        )
+    return parse_id(entry[key], "annotator", location)
+
+
+def _detect(path: Path) -> bool:
+    if path.is_dir():
+        files = [file for file in sorted(path.iterdir()) if not is_system_file(file.name)]
+        if not files or not all(file.suffix == ".json" and file.is_file() for file in files):
+            return False
+        return _detect(files[0])
+    keys = peek_object(path).keys()
+    if "images" in keys and bool(keys & {"annotations", "categories", "file_name"}):
+        return True
+    return {"annotations", "image_id"} <= keys
+
+
+COCO = make_tool_reader("coco", read_export, _detect)
