@@ -144,4 +144,3 @@ def test_texts_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "texts"
     assert "text-medoid" in run("aggregate", path, "-m", "text-medoid").stdout
     assert "read texts from the columns" in run("check", path).stdout
-    assert "does not take" in run("diagnose", path).output

@@ -87,7 +87,7 @@ def read_answers(
     Comparisons, LabelSetCrowd, MarkCrowd or TextCrowd
     """
     from wisecrowd.data.scores import ScoreCrowd
-    from wisecrowd.errors import UsageError
+    from wisecrowd.errors import InputError, UsageError
 
     if answers.answer_type == "scores":
         raise UsageError(
@@ -102,9 +102,28 @@ def read_answers(
     options: dict[str, Any] = {"duplicates": reading.duplicates}
     if answers.answer_type != "multilabel":
         options["missing"] = reading.missing
-    crowd = answers.read(**options)
+    try:
+        crowd = answers.read(**options)
+    except InputError as error:
+        error.args = (f"{error}{_describe_other_problems(answers, reading)}",)  # in place: subclasses carry attributes
+        raise
     assert not isinstance(crowd, ScoreCrowd)
     return crowd
+
+
+def _describe_other_problems(answers: AnswerTable | AnswerQuestion, reading: Reading) -> str:
+    """Return a sentence that names all errors in a table of answers, if there are several."""
+    from wisecrowd.errors import WisecrowdError
+    from wisecrowd.io.validation.vote_checks import check_votes
+
+    try:
+        errors = check_votes(answers.source, **reading.read_arguments()).errors
+    except WisecrowdError:
+        return ""
+    if len(errors) < 2:
+        return ""
+    counts = ", ".join(f"{finding.name} {finding.count:,}" for finding in errors)
+    return f". The table has {len(errors)} problems ({counts}); wisecrowd check {answers.source.name} lists them"
 
 
 def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, object]) -> None:

@@ -79,8 +79,12 @@ NOUNS: dict[AnswerType, str] = {
 _MAX_OFFSET = 1e8
 #: Files in a dataset folder that hold answers other than votes.
 ANSWER_FILES = ("comparisons.parquet", *(f"{kind}.parquet" for kind in MARK_CROWDS))
-#: Files in a dataset folder beside marks: the pairs of tasks and workers, and the tokens of texts.
-FURTHER_FILES = {"assignments": "assignments.parquet", "documents": "documents.parquet"}
+#: Files in a dataset folder beside marks: the pairs of tasks and workers, the tokens of texts, and the sizes of images.
+FURTHER_FILES = {
+    "assignments": "assignments.parquet",
+    "documents": "documents.parquet",
+    "images": "images.parquet",
+}
 #: Rows that are read to tell label sets from single labels.
 _PEEKED_ROWS = 200
 
@@ -105,6 +109,8 @@ class AnswerTable:
         File with the pairs of tasks and workers, for marks.
     documents : VoteSource, default=None
         File with the tokens of tasks, for spans.
+    images : VoteSource, default=None
+        File with the sizes of images in the columns task, width and height, for boxes and points.
     """
 
     answer_type: AnswerType
@@ -112,6 +118,7 @@ class AnswerTable:
     columns: Mapping[str, str]
     assignments: VoteSource | None = None
     documents: VoteSource | None = None
+    images: VoteSource | None = None
 
     @property
     def description(self) -> str:
@@ -182,6 +189,36 @@ class AnswerTable:
             options = {"assignments": assignments, **options}
         with prefix_errors(self.source.path):
             return build_answers(self.answer_type, self.read_table(), self.columns, **options)
+
+
+def read_task_table(source: SourceLike) -> pa.Table:
+    """Read all columns of a table about tasks, such as the sizes of images or the texts of documents.
+
+    Parameters
+    ----------
+    source : path-like or VoteSource
+        CSV, TSV, Parquet or JSON.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    InputError
+        If the file is no table.
+
+    Examples
+    --------
+    >>> _ = Path("sizes.csv").write_text("task,width,height\\ni1,640,480\\n")
+    >>> read_task_table("sizes.csv").column_names
+    ['task', 'width', 'height']
+    """
+    file = VoteSource.detect(source)
+    with prefix_errors(file.path):
+        if file.format.reader.read_names is None:
+            raise InputError(f"{file.format.description} is no table; use CSV, TSV, Parquet or JSON")
+        return _read_columns(file, file.format.reader.read_names(file.path))
 
 
 def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], **options: Any) -> AnswerCrowd:
