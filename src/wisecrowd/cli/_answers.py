@@ -126,6 +126,60 @@ def _describe_other_problems(answers: AnswerTable | AnswerQuestion, reading: Rea
     return f". The table has {len(errors)} problems ({counts}); wisecrowd check {answers.source.name} lists them"
 
 
+def read_documents(answers: AnswerTable | AnswerQuestion) -> Any:
+    """Read the texts beside spans, if there are any.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Answers.
+
+    Returns
+    -------
+    pyarrow.Table or None
+    """
+    from wisecrowd.io.answer_tables import AnswerTable
+
+    return answers.read_documents() if isinstance(answers, AnswerTable) and answers.answer_type == "spans" else None
+
+
+def read_true_answers(score: Path, crowd: Any, reading: Reading) -> Any:
+    """Read true objects or texts by the options of a command.
+
+    Parameters
+    ----------
+    score : Path
+        Table without workers.
+    crowd : MarkCrowd or TextCrowd
+        Answers of workers, whose types of ids the result has.
+    reading : Reading
+        Options for reading.
+
+    Returns
+    -------
+    DataFrame or Series
+        True objects, or true texts by task.
+    """
+    import pandas as pd
+
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.data.vocabulary import match_id_type
+    from wisecrowd.io.answer_tables import read_true_objects, read_true_texts
+
+    path, columns = resolve_path(score), {"task": reading.task}
+    if crowd.answer_type == "texts":
+        texts = read_true_texts(path, columns=columns)
+        return texts.set_axis(match_id_type(texts.index, crowd.tasks))
+    objects = read_true_objects(path, crowd.answer_type, columns=columns)
+    objects = objects.assign(task=match_id_type(pd.Index(objects["task"]), crowd.tasks))
+    if "label" in objects:
+        known = objects["label"].notna().to_numpy()
+        labels = objects["label"].astype(object).to_numpy().copy()
+        labels[known] = match_id_type(pd.Index(labels[known]), crowd.classes).to_numpy()
+        objects = objects.assign(label=labels)
+    return objects
+
+
 def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, object]) -> None:
     """Raise an error if the user gave options that apply to votes on classes only.
 
@@ -225,9 +279,7 @@ def aggregate_answers(
         raise UsageError(
             f"{path} holds {answers.description}, and {unfitted.name} takes other votes; leave -m out, or choose -m {default}"
         )
-    documents = None
-    if getattr(unfitted, "uses_documents", False) and answers.answer_type == "spans":
-        documents = answers.read_documents()  # type: ignore[union-attr]  # questions of tools hold no spans
+    documents = read_documents(answers) if getattr(unfitted, "uses_documents", False) else None
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd) if documents is None else unfitted.fit(crowd, documents)
     if answers.answer_type == "pairwise":

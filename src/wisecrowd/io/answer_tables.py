@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from wisecrowd.data.answer_type import AnswerType
@@ -66,6 +67,8 @@ _MARKS: dict[AnswerType, dict[str, tuple[str, ...]]] = {
 }
 #: Columns of texts.
 _TEXT = ("text", "transcription", "transcript", "transcribedtext", "translation", "caption", "summary")
+#: Further names of columns with true texts.
+_TRUE_TEXT = ("truth", "reference", "gold", "groundtruth")
 MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
 #: Noun phrases for messages.
 NOUNS: dict[AnswerType, str] = {
@@ -621,6 +624,102 @@ def read_spans(path: SourceLike, *, columns: Mapping[str, str | None] | None = N
     crowd = _read_marks(path, "spans", columns)
     assert isinstance(crowd, SpanCrowd)
     return crowd
+
+
+def read_true_objects(
+    path: SourceLike, kind: AnswerType, *, columns: Mapping[str, str | None] | None = None
+) -> pd.DataFrame:
+    """Read true boxes, points or spans from a table with one object per row and no workers.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON. A row without coordinates is a task without objects.
+    kind : {"boxes", "points", "spans"}
+        Kind of objects.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, label.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, the coordinates, and label if the table has it.
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("truth.csv").write_text("image_id,x,y,w,h,label\\ni1,1,2,30,40,cat\\n")
+    >>> read_true_objects("truth.csv", "boxes").columns.tolist()
+    ['task', 'x', 'y', 'width', 'height', 'label']
+    """
+    file = VoteSource.detect(path)
+    with prefix_errors(file.path):
+        names = [] if file.format.reader.read_names is None else list(file.format.reader.read_names(file.path))
+        requested = {role: name for role, name in (columns or {}).items() if name is not None and role != "worker"}
+        required = {"task": role_names("task"), **_MARKS[kind]}
+        by_role = _find_columns(names, requested, required, {"label": role_names("label")})
+        if by_role is None:
+            raise MissingColumn(
+                f"true {NOUNS[kind]} need the columns {', '.join(required)}; the columns are {preview(names, 12)}",
+                tuple(required),
+            )
+        table = _read_columns(file, list(by_role.values())).to_pandas()
+        for role in _MARKS[kind]:
+            try:
+                table[by_role[role]] = pd.to_numeric(table[by_role[role]])
+            except (ValueError, TypeError) as error:
+                raise InputError(f"the column {by_role[role]} has a value that is no number: {error}") from None
+    return pd.DataFrame({role: table[name] for role, name in by_role.items()})
+
+
+def read_true_texts(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> pd.Series:
+    """Read true texts from a table with one text per task and no workers.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, text.
+
+    Returns
+    -------
+    Series
+        Text by task.
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+    InputError
+        If a task has several texts.
+
+    Examples
+    --------
+    >>> _ = Path("truth.csv").write_text("task,reference\\nt1,a cat\\n")
+    >>> read_true_texts("truth.csv").to_dict()
+    {'t1': 'a cat'}
+    """
+    file = VoteSource.detect(path)
+    with prefix_errors(file.path):
+        names = [] if file.format.reader.read_names is None else list(file.format.reader.read_names(file.path))
+        requested = {role: name for role, name in (columns or {}).items() if name is not None and role != "worker"}
+        by_role = _find_columns(names, requested, {"task": role_names("task"), "text": (*_TEXT, *_TRUE_TEXT)})
+        if by_role is None:
+            raise MissingColumn(
+                f"true texts need the columns task and text; the columns are {preview(names, 12)}", ("task", "text")
+            )
+        table = _read_columns(file, list(by_role.values())).to_pandas()
+        texts = table.set_index(by_role["task"])[by_role["text"]].fillna("").astype(str)
+        if not texts.index.is_unique:
+            raise InputError(
+                f"several texts for {preview(texts.index[texts.index.duplicated()])}; keep one row per task"
+            )
+    return texts.rename("text").rename_axis("task")
 
 
 def _read_marks(path: SourceLike, kind: AnswerType, columns: Mapping[str, str | None] | None) -> AnswerCrowd:
