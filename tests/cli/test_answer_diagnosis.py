@@ -1,4 +1,4 @@
-"""``wisecrowd diagnose`` on comparisons and label sets."""
+"""``wisecrowd diagnose`` on comparisons, label sets, marks and texts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 from wisecrowd.simulate.comparisons import simulate_comparisons
 from wisecrowd.simulate.label_sets import simulate_label_sets
+from wisecrowd.simulate.marks import simulate_boxes, simulate_spans
+from wisecrowd.simulate.texts import simulate_texts
 
 
 @pytest.fixture
@@ -56,3 +58,24 @@ def test_options_for_classes_are_refused(run: Any, arena: Path) -> None:
     result = run("diagnose", arena, "--members", arena)
     assert result.exit_code != 0
     assert "--members" in result.output
+
+
+@pytest.mark.parametrize(
+    ("simulate", "phrases"),
+    [
+        (simulate_boxes, ["mean intersection over union", "expected precision", "edges off"]),
+        (simulate_spans, ["on equal ones", "alpha for unitizing"]),
+        (simulate_texts, ["of words (WER)", "of characters (CER)", "omitted"]),
+    ],
+)
+def test_marks_and_texts(run: Any, tmp_path: Path, simulate: Any, phrases: list[str]) -> None:
+    simulate(n_tasks=30, n_workers=6, random_state=0).crowd.to_frame().to_csv(tmp_path / "answers.csv", index=False)
+    result = run("diagnose", "answers.csv", "-o", "out")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    for phrase in [*phrases, "Least certain tasks"]:
+        assert phrase in text
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    workers = pd.read_csv(tmp_path / "out" / "workers.csv", index_col=0)
+    assert (workers["flags"].notna().astype(int).diff().dropna() <= 0).all()  # flagged workers come first
+    assert len(pd.read_csv(tmp_path / "out" / "tasks.csv")) == 30

@@ -126,11 +126,8 @@ def test_a_folder_has_its_documents(run: Any, tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "out" / "objects.csv")[["start", "end"]].to_numpy().tolist() == [[1, 3], [1, 3]]
 
 
-def test_commands_that_do_not_take_marks_say_so(run: Any, tmp_path: Path) -> None:
+def test_options_of_votes_are_refused_for_marks(run: Any, tmp_path: Path) -> None:
     simulate_spans(n_tasks=5, n_workers=5).crowd.to_frame().to_csv(tmp_path / "spans.csv", index=False)
-    for command in (["compare"], ["report", "-o", str(tmp_path / "page.html")]):
-        result = run(command[0], tmp_path / "spans.csv", *command[1:])
-        assert "does not take; use wisecrowd aggregate" in result.output
     result = run("aggregate", tmp_path / "spans.csv", "--duplicates", "last")
     assert "cannot be chosen for spans" in result.output
 
@@ -166,4 +163,3 @@ def test_texts_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "texts"
     assert "text-medoid" in run("aggregate", path, "-m", "text-medoid").stdout
     assert "read texts from the columns" in run("check", path).stdout
-    assert "does not take" in run("diagnose", path).output

@@ -71,3 +71,21 @@ def test_a_command_that_fails_names_all_problems(run: Any, tmp_path: Path) -> No
     text = " ".join(result.stderr.split())
     assert "The file has 3 problems (missing-column, missing-labels, conflicting-votes)" in text
     assert "--task photo --worker user --duplicates last --missing drop --normalise resolve all" in text
+
+
+def test_marks_are_checked_with_their_images(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "boxes.csv").write_text("task,worker,x,y,width,height\ni,ann,9,9,5,5\ni,bob,1,1,-5,5\n")
+    (tmp_path / "sizes.csv").write_text("task,width,height\ni,8,8\n")
+    result = run("check", "boxes.csv", "--images", "sizes.csv")
+    assert result.exit_code == 1
+    assert "negative-sizes" in result.stdout
+    assert "outside-image" in result.stdout
+    refused = run("check", "boxes.csv", "--documents", "sizes.csv")
+    assert "apply to spans only" in refused.output
+
+
+def test_a_table_of_marks_with_several_problems_names_them_all(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "boxes.csv").write_text("task,worker,x,y,width,height\ni,ann,9,,5,5\ni,bob,1,1,-5,5\ni,cy,1,1,5,5\n")
+    result = run("aggregate", "boxes.csv")
+    assert result.exit_code != 0
+    assert "2 problems (partial-coordinates 1, negative-sizes 1); wisecrowd check" in " ".join(result.output.split())

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wisecrowd import simulate_comparisons, simulate_crowd, simulate_label_sets
+from wisecrowd import simulate_comparisons, simulate_crowd, simulate_label_sets, simulate_spans, simulate_texts
 
 Run = Callable[..., Any]
 
@@ -80,3 +80,26 @@ def test_comparisons_and_label_sets(run: Any, tmp_path: Path) -> None:
     figures = json.loads(run("compare", "tags.csv", "-m", "binary-relevance", "--folds", "2", "--json").stdout)
     assert (figures["use"], figures["answers"]) == ("binary-relevance", "multilabel")
     assert run("compare", "tags.csv", "--score", "tags.csv").exit_code != 0
+
+
+def test_marks_are_compared_with_their_truth(run: Any, tmp_path: Path) -> None:
+    simulation = simulate_spans(n_tasks=30, n_workers=6, random_state=0)
+    simulation.crowd.to_frame().to_csv(tmp_path / "spans.csv", index=False)
+    simulation.truth.to_csv(tmp_path / "truth.csv", index=False)
+    result = run("compare", "spans.csv", "-m", "span-consensus", "-m", "hmm-crowd", "--score", "truth.csv", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "F1" in result.stdout
+    assert "decisions of held-out workers" in " ".join(result.stdout.split())
+    assert pd.read_csv(tmp_path / "out" / "methods.csv")["f1"].between(0.5, 1).all()
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["score"] == "truth.csv"
+
+
+def test_texts_are_compared_with_their_truth(run: Any, tmp_path: Path) -> None:
+    simulation = simulate_texts(n_tasks=30, n_workers=6, random_state=0)
+    simulation.crowd.to_frame().to_csv(tmp_path / "texts.csv", index=False)
+    simulation.truth.rename("reference").to_csv(tmp_path / "truth.csv")
+    result = run("compare", "texts.csv", "--score", "truth.csv", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "WER" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert len(pd.read_csv(tmp_path / "out" / "agreement.csv")) == 4

@@ -43,6 +43,55 @@ def test_planted_workers_are_flagged(planted: BoxCrowd) -> None:
     assert "of the objects" in workers["why"]["w0"]
 
 
+@pytest.fixture(scope="module")
+def habits() -> BoxCrowd:
+    """Boxes of ten workers; w0 draws to the right, w1 halves objects, w2 boxes pairs of neighbours, w3 exchanges classes."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for task in range(80):
+        left = rng.uniform(0, 400, 2)
+        boxes = [(*left, 60.0, 40.0, "cat"), (left[0] + 64, left[1], 60.0, 40.0, "dog")]
+        for worker in rng.choice(10, 6, replace=False):
+            for x, y, width, height, label in boxes:
+                noisy = (x + rng.normal(0, 1), y + rng.normal(0, 1), width, height, label)
+                if worker == 0:
+                    rows.append((task, "w0", noisy[0] + 12, *noisy[1:]))
+                elif worker == 1:
+                    rows += [
+                        (task, "w1", *noisy[:2], 28.0, height, label),
+                        (task, "w1", noisy[0] + 30, noisy[1], 28.0, height, label),
+                    ]
+                elif worker == 3:
+                    rows.append((task, "w3", *noisy[:4], "dog" if label == "cat" else "cat"))
+                elif worker != 2:
+                    rows.append((task, f"w{worker}", *noisy))
+            if worker == 2:
+                rows.append((task, "w2", *left, 124.0, 40.0, "cat"))
+    return BoxCrowd.from_frame(pd.DataFrame(rows, columns=["task", "worker", "x", "y", "width", "height", "label"]))
+
+
+def test_shifts_parts_and_confusions_are_flagged(habits: BoxCrowd) -> None:
+    workers = diagnose_marks(habits).workers
+    flags = workers["flags"]
+    assert "shifted" in flags["w0"]
+    assert "to the right" in workers["why"]["w0"]
+    assert "splits" in flags["w1"]
+    assert "merges" in flags["w2"]
+    assert "confuses" in flags["w3"]
+    assert workers["confuses"]["w3"] in ("cat → dog 100%", "dog → cat 100%")
+    assert (flags.drop(["w0", "w1", "w2", "w3"]) == "").all()
+
+
+def test_expected_scores_are_those_of_the_confidence(habits: BoxCrowd) -> None:
+    result = diagnose_marks(habits)
+    candidates = result.model.candidates_
+    chosen = candidates["chosen"]
+    hits = candidates["confidence"][chosen].sum()
+    assert result.expected_scores["precision"] == pytest.approx(hits / chosen.sum())
+    assert result.expected_scores["recall"] == pytest.approx(hits / candidates["confidence"].sum())
+    assert result.overview["expected_recall"] == pytest.approx(result.expected_scores["recall"], abs=1e-4)
+
+
 def test_agreement_is_the_pairwise_f1_score() -> None:
     spans = pd.DataFrame(
         [("d", "x", 0, 2), ("d", "x", 5, 6), ("d", "y", 0, 2), ("e", "x", 0, 1), ("e", "y", 3, 4)],

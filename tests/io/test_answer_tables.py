@@ -17,6 +17,9 @@ from wisecrowd.io.answer_tables import (
     read_label_sets,
     read_points,
     read_spans,
+    read_task_table,
+    read_true_objects,
+    read_true_texts,
 )
 from wisecrowd.io.problems import MissingColumn
 
@@ -111,3 +114,29 @@ def test_times_are_no_spans(tmp_path: Path) -> None:
     assert find_answer_table(path) is None
     path.write_text("task,worker,label,start,end\n1,a,x,2024-01-01 10:00,2024-01-01 10:01\n")
     assert find_answer_table(path) is None
+
+
+def test_true_objects_and_texts_have_no_workers(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("image_id,x,y,w,h,label\ni1,1,2,3,4,cat\ni2,,,,,\n")
+    truth = read_true_objects(path, "boxes")
+    assert truth["width"].tolist()[0] == 3
+    assert truth["x"].isna().tolist() == [False, True]
+    path.write_text("task,x,y,width,height\ni1,one,2,3,4\n")
+    with pytest.raises(InputError, match="the column x has a value that is no number"):
+        read_true_objects(path, "boxes")
+    with pytest.raises(MissingColumn, match="true spans need the columns task, start, end"):
+        read_true_objects(path, "spans")
+    path.write_text("task,reference\n1,a cat\n2,\n")
+    assert read_true_texts(path).to_dict() == {"1": "a cat", "2": ""}
+    path.write_text("task,reference\n1,a cat\n1,b\n")
+    with pytest.raises(InputError, match="several texts for"):
+        read_true_texts(path)
+    path.write_text("task,x\n1,a cat\n")
+    with pytest.raises(MissingColumn, match="true texts need"):
+        read_true_texts(path)
+
+
+def test_a_table_about_tasks_is_read_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "sizes.csv").write_text("task,width,height\ni1,640,480\n")
+    assert read_task_table(tmp_path / "sizes.csv")["width"].to_pylist() == ["640"]

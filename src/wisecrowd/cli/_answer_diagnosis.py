@@ -1,4 +1,4 @@
-"""``wisecrowd diagnose`` on comparisons, label sets and marks."""
+"""``wisecrowd diagnose`` on comparisons, label sets, marks and texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.cli._reading import Reading
-    from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, MarkDiagnosis
+    from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, MarkDiagnosis, TextDiagnosis
     from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
@@ -32,7 +32,7 @@ def diagnose_answers(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Diagnose comparisons, label sets or marks, write the tables and print a summary.
+    """Diagnose comparisons, label sets, marks or texts, write the tables and print a summary.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ def diagnose_answers(
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.data.marks import MarkCrowd
-    from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks
+    from wisecrowd.data.texts import TextCrowd
+    from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks, diagnose_texts
     from wisecrowd.diagnose.assessment import sort_flagged_first
 
     path = Path(answers.source.name)
@@ -72,6 +73,10 @@ def diagnose_answers(
             marks = diagnose_marks(crowd, model=method)
             overview, model, facts = marks.overview, marks.model.name, _describe_marks(marks)
             tables = {WORKERS: marks.workers, TASKS: marks.tasks}
+        elif isinstance(crowd, TextCrowd):
+            texts = diagnose_texts(crowd, model=method)
+            overview, model, facts = texts.overview, texts.model.name, _describe_texts(texts)
+            tables = {WORKERS: texts.workers, TASKS: texts.tasks}
         else:
             assert isinstance(crowd, LabelSetCrowd)
             sets = diagnose_label_sets(crowd, model=method)
@@ -94,6 +99,9 @@ def diagnose_answers(
         return
     if WORKERS in tables:
         _show_workers(tables[WORKERS])
+    if isinstance(crowd, MarkCrowd | TextCrowd):
+        _show_worker_table(tables[WORKERS])
+        _show_tasks(tables[TASKS])
     if LABELS in tables:
         _show_labels(tables[LABELS])
 
@@ -142,14 +150,48 @@ def _describe_marks(result: MarkDiagnosis) -> list[tuple[str, str]]:
     figures, noun = result.overview, result.crowd.plural
     agreed = "undefined: no task was seen by two workers"
     if figures["agreement"] is not None:
-        agreed = f"two workers agree with an F1 score of {figures['agreement']:.2f}, on average"
+        near = "near" if noun == "points" else "overlapping"
+        agreed = f"two workers agree with an F1 score of {figures['agreement']:.2f} on {near} {noun}"
+        if figures.get("agreement_exact") is not None:
+            agreed += f", {figures['agreement_exact']:.2f} on equal ones"
+        if figures.get("agreement_iou50") is not None:
+            agreed += f", {figures['agreement_iou50']:.2f} from an intersection over union of 0.5"
+        if figures.get("mean_iou") is not None:
+            agreed += f"; mean intersection over union {figures['mean_iou']:.2f}"
+        if figures.get("alpha_u") is not None:
+            agreed += f"; Krippendorff's alpha for unitizing {figures['alpha_u']:.2f}"
+    expected = "no objects were chosen"
+    if figures["expected_precision"] is not None:
+        expected = (
+            f"{figures['objects']:,}, expected precision {figures['expected_precision']:.3f} and recall "
+            f"{figures['expected_recall']:.3f} (of objects that somebody marked)"
+        )
     return [
         ("Agreement", agreed),
         (
             "Marks",
             f"{figures['marks_per_vote']:.2f} {noun} per vote, {figures['empty_votes']:.0%} of the votes without any",
         ),
-        ("Objects", f"{figures['objects']:,}, mean expected F1 of a task {figures['expected_f1']:.3f}"),
+        ("Objects", expected),
+        ("Workers", f"{figures['flagged_workers']:,} of {figures['workers']:,} flagged"),
+    ]
+
+
+def _describe_texts(result: TextDiagnosis) -> list[tuple[str, str]]:
+    figures = result.overview
+    agreed = "undefined: no task has texts of two workers"
+    if figures["pairwise_wer"] is not None:
+        agreed = (
+            f"error rate of a text against that of another worker: {figures['pairwise_wer']:.2f} of words (WER), "
+            f"{figures['pairwise_cer']:.2f} of characters (CER); {figures['identical_pairs']:.0%} of the pairs are equal"
+        )
+    return [
+        ("Agreement", agreed),
+        (
+            "Certainty",
+            f"mean probability that a text is right {figures['mean_confidence']:.3f}, expected share of right "
+            f"{result.model.unit} {figures['token_confidence']:.3f}",
+        ),
         ("Workers", f"{figures['flagged_workers']:,} of {figures['workers']:,} flagged"),
     ]
 
@@ -185,3 +227,53 @@ def _show_labels(labels: pd.DataFrame) -> None:
         for name, row in labels.sort_values("alpha", kind="stable").head(SHOWN).iterrows()
     ]
     show(table(["label", "alpha", "marked", "chosen", "confidence", "uncertain"], rows))
+
+
+#: Columns of the table of workers on the terminal: heading, and whether a figure is a percentage.
+_WORKER_COLUMNS = {
+    "n_votes": ("votes", False),
+    "agreement": ("agreement", False),
+    "detection_rate": ("detects", True),
+    "false_alarms": ("false/task", False),
+    "boundary_error": ("edges off", False),
+    "size_ratio": ("size", True),
+    "accuracy": ("accuracy", True),
+    "wer": ("WER", False),
+    "cer": ("CER", False),
+    "replaced": ("replaced", True),
+    "omitted": ("omitted", True),
+    "added": ("added", True),
+}
+
+
+def _show_worker_table(workers: pd.DataFrame) -> None:
+    """Show the figures of the first workers; those with flags come first."""
+    columns = [name for name in _WORKER_COLUMNS if name in workers]
+    rows = []
+    for worker, row in workers.head(SHOWN).iterrows():
+        cells = [shorten_id(worker, 20)]
+        for name in columns:
+            value = float(row[name])
+            style = ",.0f" if name == "n_votes" else ".0%" if _WORKER_COLUMNS[name][1] else ".2f"
+            cells.append("–" if value != value else format(value, style))
+        rows.append(cells)
+    heading("Workers")
+    show(table(["worker", *(_WORKER_COLUMNS[name][0] for name in columns)], rows))
+    if len(workers) > SHOWN:
+        show(f"and {len(workers) - SHOWN:,} more; all of them are in {WORKERS} (-o FOLDER)")
+
+
+def _show_tasks(tasks: pd.DataFrame) -> None:
+    """Show the least certain tasks."""
+    heading("Least certain tasks")
+    rows: list[tuple[str, ...]] = []
+    names = ["task", "expected F1", "objects", "candidates", "votes"]
+    for task, row in tasks.head(SHOWN).iterrows():
+        if "text" in tasks:
+            names = ["task", "words right", "votes", "text"]
+            text = shorten_id(" ".join(str(row["text"]).split()), 44)
+            rows.append((shorten_id(task, 16), f"{row['token_confidence']:.2f}", f"{row['n_votes']:,}", text))
+        else:
+            counts = (f"{row[name]:,.0f}" for name in ("n_objects", "n_candidates", "n_votes"))
+            rows.append((shorten_id(task, 24), f"{row['expected_f1']:.2f}", *counts))
+    show(table(names, rows))

@@ -93,7 +93,7 @@ def read_answers(
     Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd or TextCrowd
     """
     from wisecrowd.data.scores import ScoreCrowd
-    from wisecrowd.errors import UsageError
+    from wisecrowd.errors import InputError, UsageError
 
     if answers.answer_type == "scores":
         raise UsageError(
@@ -108,9 +108,80 @@ def read_answers(
     options: dict[str, Any] = {"duplicates": reading.duplicates}
     if answers.answer_type != "multilabel":
         options["missing"] = reading.missing
-    crowd = answers.read(**options)
+    try:
+        crowd = answers.read(**options)
+    except InputError as error:
+        error.args = (f"{error}{_describe_other_problems(answers, reading)}",)  # in place: subclasses carry attributes
+        raise
     assert not isinstance(crowd, ScoreCrowd)
     return crowd
+
+
+def _describe_other_problems(answers: AnswerTable | AnswerQuestion, reading: Reading) -> str:
+    """Return a sentence that names all errors in a table of answers, if there are several."""
+    from wisecrowd.errors import WisecrowdError
+    from wisecrowd.io.validation.vote_checks import check_votes
+
+    try:
+        errors = check_votes(answers.source, **reading.read_arguments()).errors
+    except WisecrowdError:
+        return ""
+    if len(errors) < 2:
+        return ""
+    counts = ", ".join(f"{finding.name} {finding.count:,}" for finding in errors)
+    return f". The table has {len(errors)} problems ({counts}); wisecrowd check {answers.source.name} lists them"
+
+
+def read_documents(answers: AnswerTable | AnswerQuestion) -> Any:
+    """Read the texts beside spans, if there are any.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Answers.
+
+    Returns
+    -------
+    pyarrow.Table or None
+    """
+    return answers.read_documents() if answers.answer_type == "spans" else None
+
+
+def read_true_answers(score: Path, crowd: Any, reading: Reading) -> Any:
+    """Read true objects or texts by the options of a command.
+
+    Parameters
+    ----------
+    score : Path
+        Table without workers.
+    crowd : MarkCrowd or TextCrowd
+        Answers of workers, whose types of ids the result has.
+    reading : Reading
+        Options for reading.
+
+    Returns
+    -------
+    DataFrame or Series
+        True objects, or true texts by task.
+    """
+    import pandas as pd
+
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.data.vocabulary import match_id_type
+    from wisecrowd.io.answer_tables import read_true_objects, read_true_texts
+
+    path, columns = resolve_path(score), {"task": reading.task}
+    if crowd.answer_type == "texts":
+        texts = read_true_texts(path, columns=columns)
+        return texts.set_axis(match_id_type(texts.index, crowd.tasks))
+    objects = read_true_objects(path, crowd.answer_type, columns=columns)
+    objects = objects.assign(task=match_id_type(pd.Index(objects["task"]), crowd.tasks))
+    if "label" in objects:
+        known = objects["label"].notna().to_numpy()
+        labels = objects["label"].astype(object).to_numpy().copy()
+        labels[known] = match_id_type(pd.Index(labels[known]), crowd.classes).to_numpy()
+        objects = objects.assign(label=labels)
+    return objects
 
 
 def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, object]) -> None:
@@ -213,9 +284,7 @@ def aggregate_answers(
         raise UsageError(
             f"{path} holds {answers.description}, and {unfitted.name} takes other votes; leave -m out, or choose -m {default}"
         )
-    documents = None
-    if getattr(unfitted, "uses_documents", False) and answers.answer_type == "spans":
-        documents = answers.read_documents()
+    documents = read_documents(answers) if getattr(unfitted, "uses_documents", False) else None
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd) if documents is None else unfitted.fit(crowd, documents)
     if answers.answer_type == "pairwise":

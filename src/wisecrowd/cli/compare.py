@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
 #: Disputed tasks shown; the file contains all.
 SHOWN = 5
+#: Further columns of the table on the terminal, with their headings.
+_FURTHER_COLUMNS = {"f1": "F1", "wer": "WER", "cer": "CER"}
 
 
 @with_options(GoldReading, "reading")
@@ -73,11 +75,15 @@ def compare(
 
       wisecrowd compare votes.csv --score gold.csv
 
-    Comparisons and label sets are recognised by their columns:
+    Other answers are recognised by their columns. Methods for boxes, points,
+    spans and texts predict what held-out workers mark or write; with known
+    objects or texts, the table has F1 scores or error rates, too:
 
       wisecrowd compare arena.csv
+      wisecrowd compare boxes.csv --score true_boxes.csv
+      wisecrowd compare transcriptions.csv --score true_texts.csv
 
-    With -o, writes methods.csv, disputed.csv (tasks with different labels),
+    With -o, writes methods.csv, disputed.csv (tasks with different results),
     agreement.csv and run.json.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
@@ -92,10 +98,10 @@ def compare(
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     other_answers = answers.find_answers(votes, reading, method or [])
     if other_answers is not None:
-        answers.check_unused(other_answers, {"--features": features, "--score": score})
-        answers.refuse_types(other_answers, "compare", answers.OBJECTS_AND_TEXTS)
+        takes_truth = other_answers.answer_type in answers.OBJECTS_AND_TEXTS
+        answers.check_unused(other_answers, {"--features": features, "--score": None if takes_truth else score})
         _compare_answers(
-            other_answers, method, folds, seed, reading,
+            other_answers, method, folds, seed, reading, score,
             output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
@@ -137,41 +143,43 @@ def _compare_answers(
     folds: int,
     seed: int,
     reading: GoldReading,
+    score: Path | None,
     *,
     output: Path | None,
     spreadsheet: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Compare methods for comparisons or label sets."""
+    """Compare methods for answers other than labels."""
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
-    from wisecrowd.data.marks import MarkCrowd
-    from wisecrowd.data.masks import MaskCrowd
-    from wisecrowd.data.texts import TextCrowd
     from wisecrowd.evaluate.model_selection import compare_methods
 
     path = Path(other_answers.source.name)
+    inputs = [path, *([] if score is None else [score])]
     if output is not None:
-        check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], [path])
+        check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
+    answers.refuse_types(other_answers, "compare", ["masks"])
     crowd = answers.read_answers(other_answers, reading)
-    assert not isinstance(crowd, MarkCrowd | MaskCrowd | TextCrowd)
+    truth = None if score is None else answers.read_true_answers(score, crowd, reading)
+    documents = answers.read_documents(other_answers)
     with show_progress(quiet=quiet):
-        comparison = compare_methods(crowd, method or None, folds=folds, random_state=seed)
+        comparison = compare_methods(crowd, method or None, documents, truth=truth, folds=folds, random_state=seed)
     run: dict[str, Any] = {
         "answers": other_answers.answer_type,
         "use": comparison.best,
         "tied": list(comparison.tied_methods),
         "sentence": comparison.summary,
         "methods": comparison.table.reset_index().to_dict("records"),
-        "votes": str(path), "folds": folds, "random_state": seed, **describe_environment(crowd),
+        "votes": str(path), "score": fitting.path_text(score), "folds": folds, "random_state": seed,
+        **describe_environment(crowd),
     }  # fmt: skip
     tables = {} if output is None else _tables(comparison)
     if DISPUTED in tables:
         tables[DISPUTED] = _write_sets_as_text(tables[DISPUTED])
-    written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=[path], what="tables")
+    written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
     begin = [("Read", f"{path}: {other_answers.description}"), ("Votes", describe_crowd(crowd)), ("Wrote", written)]
     fitting.print_run(run, begin, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
@@ -201,14 +209,24 @@ def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
 def _show(comparison: Comparison, noun: str = "tasks") -> None:
     from wisecrowd.utils.levels import format_level
 
-    columns = ["method", "log P(vote)", "behind", format_level(), "seconds"]
+    further = {name: heading for name, heading in _FURTHER_COLUMNS.items() if name in comparison.table}
+    # Long names and further columns leave no room for the duration.
+    columns = [
+        "method",
+        *(["log P"] if further else ["log P(vote)"]),
+        "behind",
+        format_level(),
+        *([] if further else ["seconds"]),
+    ]
     score_truth = "accuracy" in comparison.table
     rows = []
     for name, row in comparison.table.iterrows():
         mark = "*" if name in comparison.tied_methods else ""
         cells: list[object] = [f"{name}{mark}", f"{row['log_likelihood']:.3f}", f"{row['behind']:.3f}"]
-        cells += [f"{row['low']:.3f} to {row['high']:.3f}", f"{row['seconds']:.2f}"]
+        cells += [f"{row['low']:.3f} to {row['high']:.3f}"]
+        cells += [f"{row[name]:.3f}" for name in further] or [f"{row['seconds']:.2f}"]
         rows.append([*cells, f"{row['accuracy']:.3f}", f"{row['p_mcnemar']:.2f}"] if score_truth else cells)
+    columns += further.values()
     show()
     show(table([*columns, "accuracy", "p"] if score_truth else columns, rows))
     show(

@@ -83,14 +83,17 @@ def diagnose(
 
       wisecrowd diagnose ratings.csv --ordered -o results
 
-    Comparisons, label sets, boxes, points and spans are recognised by their
-    columns. Their workers are rated by their own models: who misses objects,
-    who marks what is not there, who draws too large. The agreement on label
-    sets is measured by MASI and Jaccard distance:
+    Comparisons, label sets, boxes, points, spans and texts are recognised by
+    their columns. Their workers are rated by their own models: who misses
+    objects, marks what is not there, draws too large or shifted, splits or
+    merges objects, confuses classes, leaves out words. The agreement on label
+    sets is measured by MASI and Jaccard distance, that on boxes and spans by
+    pairwise F1 scores, that on texts by word and character error rates:
 
       wisecrowd diagnose arena.csv
       wisecrowd diagnose tags.csv -o results
       wisecrowd diagnose boxes.csv
+      wisecrowd diagnose transcriptions.csv
 
     Scores of judges (columns task, judge, score) are compared with gold, or with
     the labels of the panel: agreement beyond chance, severity, calibration
@@ -103,7 +106,7 @@ def diagnose(
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
     class), copies.csv, raters.csv (if classes are ordered) and run.json; for
     comparisons workers.csv and items.csv; for label sets workers.csv,
-    labels.csv and tasks.csv; for boxes, points and spans workers.csv and
+    labels.csv and tasks.csv; for boxes, points, spans and texts workers.csv and
     tasks.csv.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
@@ -129,7 +132,7 @@ def diagnose(
         )
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members})
-        answers.refuse_types(other_answers, "diagnose", ["masks", "texts"])
+        answers.refuse_types(other_answers, "diagnose", ["masks"])
         diagnose_answers(
             other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
         )

@@ -10,6 +10,7 @@ from wisecrowd.diagnose.label_set_diagnosis import LabelSetDiagnosis, diagnose_l
 from wisecrowd.diagnose.mark_diagnosis import MarkDiagnosis, diagnose_marks
 from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
 from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
+from wisecrowd.diagnose.text_diagnosis import TextDiagnosis, diagnose_texts
 from wisecrowd.diagnose.votes import vote_quality
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 
@@ -23,6 +24,7 @@ __all__ = [
     "MarkDiagnosis",
     "RaterDiagnosis",
     "TaskDiagnosis",
+    "TextDiagnosis",
     "WorkerAgreement",
     "WorkerDiagnosis",
     "WorkerGroups",
@@ -33,6 +35,7 @@ __all__ = [
     "diagnose_label_sets",
     "diagnose_marks",
     "diagnose_raters",
+    "diagnose_texts",
     "group_workers",
     "vote_quality",
     "worker_agreement",

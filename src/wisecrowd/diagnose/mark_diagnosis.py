@@ -14,7 +14,9 @@ from wisecrowd.base.default_method import DEFAULT_METHODS
 from wisecrowd.base.mark_aggregator import MarkAggregator
 from wisecrowd.base.registry import find
 from wisecrowd.data.marks import MarkCrowd
-from wisecrowd.data.overlaps import SimilarPairs, find_box_pairs, find_point_pairs, find_span_pairs
+from wisecrowd.data.spans import SpanCrowd
+from wisecrowd.diagnose.mark_agreement import HALF_IOU, PairwiseAgreement, compute_alpha_u, compute_pairwise_agreement
+from wisecrowd.diagnose.mark_habits import describe_habits
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.utils.notebook import render_html
 
@@ -28,8 +30,14 @@ MAX_FALSE_SHARE = 0.5
 SIZE_RANGE = (0.7, 1.4)
 #: Error of boundaries, relative to the median worker, from which a worker is imprecise.
 MAX_BOUNDARY_ERROR = 2.0
-#: Similarity from which marks of two workers agree.
-AGREEMENT_SIMILARITY = 0.5
+#: Mean displacement of the centre of marks from which they are shifted: relative to objects, in radii of points, in offsets.
+MAX_SHIFT = {"boxes": 0.1, "points": 0.5, "spans": 0.5}
+#: Standard errors by which a shift must exceed zero.
+SHIFT_ERRORS = 3.0
+#: Objects that a worker split or merged, as a number and as a share of the worker's marks, from which a flag is set.
+MIN_PARTS, MIN_PARTS_SHARE = 3, 0.1
+#: Share of detected objects with another class from which a worker confuses classes, and relative to the median worker.
+MIN_CONFUSED, MAX_CONFUSED_RATIO = 0.2, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,21 +86,19 @@ class MarkDiagnosis:
         """Table of workers.
 
         Columns are n_votes, n_marks, marks_per_vote, agreement (share of a worker's marks and of others' marks on the same tasks
-        that match, a pairwise F1 score), the columns of the method, flags (silent, misses, false-alarms, too-large, too-small or
-        imprecise) and why.
+        that match, a pairwise F1 score), the columns of the method, habits (shift_x and shift_y, or shift of spans; splits,
+        merges, confused_share, confuses), flags (silent, misses, false-alarms, too-large, too-small, imprecise, shifted, splits,
+        merges, confuses) and why.
         """
         crowd, fitted = self.crowd, self.model.workers_
-        matched, total = self._count_agreement
-        with np.errstate(invalid="ignore"):
-            agreement = matched / total
         columns: dict[str, Any] = {
             "n_votes": crowd.votes_per_worker,
             "n_marks": crowd.marks_per_worker,
             "marks_per_vote": crowd.marks_per_worker / np.maximum(crowd.votes_per_worker, 1),
-            "agreement": agreement,
+            "agreement": self.agreement.worker_f1,
         }
         table = pd.DataFrame(columns, index=crowd.workers.rename("worker"))
-        table = table.join(fitted[[name for name in fitted if name not in table]])
+        table = table.join(fitted[[name for name in fitted if name not in table]]).join(self._habits)
         flags, reasons = self._find_flags(table)
         return table.assign(flags=flags, why=reasons)
 
@@ -127,6 +133,7 @@ class MarkDiagnosis:
                 f"boundaries are off by {{:.2f}}; those of the median worker by {typical_error:.2f}",
             ),
         ]
+        rules += self._habit_rules(table)
         flags: list[list[str]] = [[] for _ in range(len(table))]
         reasons: list[list[str]] = [[] for _ in range(len(table))]
         is_judged = table["n_votes"].to_numpy() >= MIN_VOTES
@@ -136,33 +143,79 @@ class MarkDiagnosis:
                 reasons[code].append(text.format(values[code]))
         return [", ".join(names) for names in flags], ["; ".join(parts) for parts in reasons]
 
+    def _habit_rules(self, table: pd.DataFrame) -> list[tuple[str, NDArray[np.bool_], NDArray[Any], str]]:
+        """Return the flags by shifts, parts and classes: name, workers, values and reason."""
+        kind, n_marks = self.crowd.answer_type, np.maximum(table["n_marks"].to_numpy(), 1)
+        has_matches = table["n_matches"].to_numpy() >= MIN_VOTES
+        rules: list[tuple[str, NDArray[np.bool_], NDArray[Any], str]] = []
+        limit = MAX_SHIFT[kind] * (self._radius if kind == "points" else 1.0)
+        sides = {
+            "shift_x": ("to the right", "to the left"),
+            "shift_y": ("down", "up"),
+            "shift": ("towards the end", "towards the beginning"),
+        }
+        unit = {"boxes": "{:.0%} of the size of objects", "points": "{:.1f} pixels", "spans": "{:.1f} positions"}[kind]
+        for name, directions in sides.items():
+            if name not in table:
+                continue
+            shift, error = table[name].to_numpy(), table[f"{name}_error"].to_numpy()
+            for sign, direction in zip((1, -1), directions, strict=True):
+                is_shifted = has_matches & (sign * shift > limit) & (sign * shift > SHIFT_ERRORS * error)
+                rules.append(("shifted", is_shifted, np.abs(shift), f"marks lie {unit} {direction}"))
+        for name, text in (
+            ("splits", "{:.0f} objects marked in parts"),
+            ("merges", "{:.0f} marks cover several objects"),
+        ):
+            if name in table:
+                count = table[name].to_numpy()
+                rules.append((name, (count >= MIN_PARTS) & (count > MIN_PARTS_SHARE * n_marks), count, text))
+        if "confused_share" in table:
+            share = table["confused_share"].to_numpy()
+            typical = float(np.nanmedian(share)) if np.isfinite(share).any() else 0.0
+            is_confused = has_matches & (share > max(MIN_CONFUSED, MAX_CONFUSED_RATIO * typical))
+            rules.append(("confuses", is_confused, share, "{:.0%} of the marked objects get another class"))
+        return rules
+
+    @property
+    def _radius(self) -> float:
+        """Distance at which points have a similarity of 1/2."""
+        return float(getattr(self.model, "radius_", 1.0))
+
     @cached_property
-    def _count_agreement(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Matched and all marks of each worker against every other worker on the same tasks, and the other way round."""
-        crowd = self.crowd
-        pairs = _find_pairs(crowd, self.model)
-        worker = crowd.mark_worker
-        is_match = (pairs.similarity >= AGREEMENT_SIMILARITY) & (worker[pairs.first] != worker[pairs.second])
-        is_match &= crowd.label[pairs.first] == crowd.label[pairs.second]
-        mark = np.concatenate([pairs.first[is_match], pairs.second[is_match]])
-        other = worker[np.concatenate([pairs.second[is_match], pairs.first[is_match]])].astype(np.int64)
-        # A mark matches another worker at most once.
-        key = np.unique(mark * np.int64(max(crowd.n_workers, 1)) + other)
-        mark, other = np.divmod(key, max(crowd.n_workers, 1))
-        n_workers = crowd.n_workers
-        matched = np.bincount(worker[mark], minlength=n_workers) + np.bincount(other, minlength=n_workers)
-        n_marks = np.diff(crowd.offset)
-        in_task = np.bincount(crowd.task, n_marks, crowd.n_tasks)
-        n_others = crowd.votes_per_task[crowd.task] - 1
-        total = np.bincount(crowd.worker, n_marks * n_others + in_task[crowd.task] - n_marks, n_workers)
-        return matched.astype(np.float64), total.astype(np.float64)
+    def _habits(self) -> pd.DataFrame:
+        """Habits of workers relative to the chosen objects that several workers marked."""
+        model = self.model
+        chosen = model.candidates_["chosen"].to_numpy() & (model.object_marks_ > 1)
+        return describe_habits(
+            self.crowd,
+            model.object_task_[chosen],
+            model.object_coordinates_[chosen],
+            model.object_probs_[chosen].argmax(axis=1),
+            self._radius,
+        )
+
+    @cached_property
+    def agreement(self) -> PairwiseAgreement:
+        """Agreement of every two workers on overlapping marks of the same class."""
+        return compute_pairwise_agreement(self.crowd, radius=self._radius)
+
+    @cached_property
+    def expected_scores(self) -> dict[str, float]:
+        """Expected precision, recall and F1 of the chosen objects; the recall is relative to objects that somebody marked."""
+        table = self.model.candidates_
+        confidence, chosen = table["confidence"].to_numpy(), table["chosen"].to_numpy()
+        hits, n_chosen, total = float(confidence[chosen].sum()), int(chosen.sum()), float(confidence.sum())
+        return {
+            "precision": hits / n_chosen if n_chosen else float("nan"),
+            "recall": hits / total if total else float("nan"),
+            "f1": 2 * hits / (n_chosen + total) if n_chosen + total else float("nan"),
+        }
 
     @cached_property
     def overview(self) -> dict[str, Any]:
         """Main figures, ready for JSON."""
         crowd, objects = self.crowd, self.model.objects_
-        matched, total = self._count_agreement
-        agreement = float(matched.sum() / total.sum()) if total.sum() else None
+        scores = self.expected_scores
         return {
             "tasks": crowd.n_tasks,
             "workers": crowd.n_workers,
@@ -170,20 +223,31 @@ class MarkDiagnosis:
             "marks": crowd.n_marks,
             "marks_per_vote": round(crowd.n_marks / max(crowd.n_votes, 1), 4),
             "empty_votes": round(float((np.diff(crowd.offset) == 0).mean()), 4),
-            "agreement": None if agreement is None else round(agreement, 4),
+            **{name: _round(value) for name, value in self._agreement_figures().items()},
             "objects": len(objects),
+            "expected_precision": _round(scores["precision"]),
+            "expected_recall": _round(scores["recall"]),
             "expected_f1": round(float(self.tasks["expected_f1"].mean()), 4),
             "mean_confidence": round(float(objects["confidence"].mean()), 4) if len(objects) else None,
             "flagged_workers": int((self.workers["flags"] != "").sum()),
         }
 
+    def _agreement_figures(self) -> dict[str, float]:
+        """Return the measures of agreement that suit the kind of marks."""
+        crowd, figures = self.crowd, {"agreement": self.agreement.f1}
+        if isinstance(crowd, SpanCrowd):
+            figures["agreement_exact"] = compute_pairwise_agreement(crowd, min_similarity=1.0).f1
+            figures["alpha_u"] = compute_alpha_u(crowd)
+        elif crowd.has_size:
+            figures["agreement_iou50"] = compute_pairwise_agreement(crowd, min_similarity=HALF_IOU).f1
+        if crowd.has_size:
+            figures["mean_iou"] = self.agreement.mean_iou
+        return figures
 
-def _find_pairs(crowd: MarkCrowd, model: MarkAggregator) -> SimilarPairs:
-    """Return the pairs of marks that overlap."""
-    if crowd.answer_type == "points":
-        return find_point_pairs(crowd.mark_task, crowd.coordinates, float(getattr(model, "radius_", 1.0)))
-    find_pairs = find_box_pairs if crowd.answer_type == "boxes" else find_span_pairs
-    return find_pairs(crowd.mark_task, crowd.coordinates)
+
+def _round(value: float) -> float | None:
+    """Return a figure for JSON; None if it is undefined."""
+    return round(value, 4) if np.isfinite(value) else None
 
 
 def diagnose_marks(crowd: MarkCrowd, *, model: MarkAggregator | str | None = None) -> MarkDiagnosis:

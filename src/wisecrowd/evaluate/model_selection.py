@@ -19,6 +19,8 @@ from wisecrowd.base.registry import find
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.evaluate.heldout_votes import assign_vote_folds, fit_method, heldout_log_probs, order_workers_by_votes
@@ -91,7 +93,7 @@ class Comparison:
 
 
 def compare_methods(
-    crowd: CrowdLike | Comparisons | LabelSetCrowd,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd | MarkCrowd | TextCrowd,
     methods: Sequence[Any] | None = None,
     X: FeaturesLike | None = None,
     *,
@@ -111,15 +113,17 @@ def compare_methods(
 
     Parameters
     ----------
-    crowd : Crowd, Comparisons, LabelSetCrowd or DataFrame
-        Votes with classes and worker ids, comparisons, or label sets. The models of the latter predict votes themselves, and
-        take neither features nor truth.
+    crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, TextCrowd or DataFrame
+        Votes with classes and worker ids, or other answers. Models of comparisons and label sets predict votes themselves, and
+        take neither features nor truth. For boxes, points and spans see `wisecrowd.evaluate.mark_selection`, for texts
+        `wisecrowd.evaluate.text_selection`.
     methods : sequence of str or Method, default=None
         Names of methods, or unfitted methods. Defaults to a selection of fast ones.
     X : DataFrame or ndarray, default=None
-        Features of the tasks. With features, learners are compared as well.
+        Features of the tasks. With features, learners are compared as well. For spans, the texts of the tasks.
     truth : Series, mapping or DataFrame, default=None
-        True classes. They add metrics to the table and do not influence the choice.
+        True classes; a table of true objects for boxes, points and spans; true texts by task. They add metrics to the table and
+        do not influence the choice.
     folds : int, default=5
         Number of folds.
     random_state : int, default=0
@@ -146,6 +150,22 @@ def compare_methods(
         if X is not None or truth is not None:
             raise UsageError("methods for comparisons and label sets use neither X nor truth; leave them out")
         return compare_answer_methods(crowd, methods, folds=folds, random_state=random_state)
+    if isinstance(crowd, MarkCrowd):
+        from wisecrowd.evaluate.mark_selection import compare_mark_methods
+
+        true_objects: Any = truth
+        return compare_mark_methods(
+            crowd, methods, documents=X, truth=true_objects, folds=folds, random_state=random_state
+        )
+    if isinstance(crowd, TextCrowd):
+        from wisecrowd.evaluate.text_selection import compare_text_methods
+
+        if X is not None:
+            raise UsageError("methods for texts use no X; leave it out")
+        true_texts = pd.Series(truth) if isinstance(truth, Mapping) else truth
+        if true_texts is not None and not isinstance(true_texts, pd.Series):
+            raise UsageError(f"true texts must be a Series or a dict by task; got {type(truth).__name__}")
+        return compare_text_methods(crowd, methods, truth=true_texts, folds=folds, random_state=random_state)
     votes = require_categorical_crowd(crowd, "comparing methods")
     check_folds(folds, votes.n_votes)
     check_class_count(votes, has_vote_tables=True)

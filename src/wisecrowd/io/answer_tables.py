@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from wisecrowd.data.answer_type import AnswerType
@@ -71,6 +72,8 @@ _MASK = ("mask", "rle", "segmentation", "maskpath", "maskfile")
 _SIZES = {"height": ("height", "imageheight", "h"), "width": ("width", "imagewidth", "w")}
 #: Columns of texts.
 _TEXT = ("text", "transcription", "transcript", "transcribedtext", "translation", "caption", "summary")
+#: Further names of columns with true texts.
+_TRUE_TEXT = ("truth", "reference", "gold", "groundtruth")
 MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
 #: Noun phrases for messages.
 NOUNS: dict[AnswerType, str] = {
@@ -85,8 +88,12 @@ NOUNS: dict[AnswerType, str] = {
 _MAX_OFFSET = 1e8
 #: Files in a dataset folder that hold answers other than votes.
 ANSWER_FILES = ("comparisons.parquet", *(f"{kind}.parquet" for kind in MARK_CROWDS))
-#: Files in a dataset folder beside marks: the pairs of tasks and workers, and the tokens of texts.
-FURTHER_FILES = {"assignments": "assignments.parquet", "documents": "documents.parquet"}
+#: Files in a dataset folder beside marks: the pairs of tasks and workers, the tokens of texts, and the sizes of images.
+FURTHER_FILES = {
+    "assignments": "assignments.parquet",
+    "documents": "documents.parquet",
+    "images": "images.parquet",
+}
 #: Rows that are read to tell label sets from single labels.
 _PEEKED_ROWS = 200
 
@@ -113,6 +120,8 @@ class AnswerTable:
         File with the pairs of tasks and workers, for marks.
     documents : VoteSource, default=None
         File with the tokens of tasks, for spans.
+    images : VoteSource, default=None
+        File with the sizes of images in the columns task, width and height, for boxes and points.
     """
 
     answer_type: AnswerType
@@ -120,6 +129,7 @@ class AnswerTable:
     columns: Mapping[str, str]
     assignments: VoteSource | None = None
     documents: VoteSource | None = None
+    images: VoteSource | None = None
 
     @property
     def description(self) -> str:
@@ -194,6 +204,36 @@ class AnswerTable:
             options = {"assignments": assignments, **options}
         with prefix_errors(self.source.path):
             return build_answers(self.answer_type, self.read_table(), self.columns, **options)
+
+
+def read_task_table(source: SourceLike) -> pa.Table:
+    """Read all columns of a table about tasks, such as the sizes of images or the texts of documents.
+
+    Parameters
+    ----------
+    source : path-like or VoteSource
+        CSV, TSV, Parquet or JSON.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    InputError
+        If the file is no table.
+
+    Examples
+    --------
+    >>> _ = Path("sizes.csv").write_text("task,width,height\\ni1,640,480\\n")
+    >>> read_task_table("sizes.csv").column_names
+    ['task', 'width', 'height']
+    """
+    file = VoteSource.detect(source)
+    with prefix_errors(file.path):
+        if file.format.reader.read_names is None:
+            raise InputError(f"{file.format.description} is no table; use CSV, TSV, Parquet or JSON")
+        return _read_columns(file, file.format.reader.read_names(file.path))
 
 
 def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str, str], **options: Any) -> AnswerCrowd:
@@ -690,6 +730,102 @@ def read_spans(
     crowd = _read_marks(path, "spans", columns, question, duplicates)
     assert isinstance(crowd, SpanCrowd)
     return crowd
+
+
+def read_true_objects(
+    path: SourceLike, kind: AnswerType, *, columns: Mapping[str, str | None] | None = None
+) -> pd.DataFrame:
+    """Read true boxes, points or spans from a table with one object per row and no workers.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON. A row without coordinates is a task without objects.
+    kind : {"boxes", "points", "spans"}
+        Kind of objects.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, label.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, the coordinates, and label if the table has it.
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("truth.csv").write_text("image_id,x,y,w,h,label\\ni1,1,2,30,40,cat\\n")
+    >>> read_true_objects("truth.csv", "boxes").columns.tolist()
+    ['task', 'x', 'y', 'width', 'height', 'label']
+    """
+    file = VoteSource.detect(path)
+    with prefix_errors(file.path):
+        names = [] if file.format.reader.read_names is None else list(file.format.reader.read_names(file.path))
+        requested = {role: name for role, name in (columns or {}).items() if name is not None and role != "worker"}
+        required = {"task": role_names("task"), **_MARKS[kind]}
+        by_role = _find_columns(names, requested, required, {"label": role_names("label")})
+        if by_role is None:
+            raise MissingColumn(
+                f"true {NOUNS[kind]} need the columns {', '.join(required)}; the columns are {preview(names, 12)}",
+                tuple(required),
+            )
+        table = _read_columns(file, list(by_role.values())).to_pandas()
+        for role in _MARKS[kind]:
+            try:
+                table[by_role[role]] = pd.to_numeric(table[by_role[role]])
+            except (ValueError, TypeError) as error:
+                raise InputError(f"the column {by_role[role]} has a value that is no number: {error}") from None
+    return pd.DataFrame({role: table[name] for role, name in by_role.items()})
+
+
+def read_true_texts(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> pd.Series:
+    """Read true texts from a table with one text per task and no workers.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, text.
+
+    Returns
+    -------
+    Series
+        Text by task.
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+    InputError
+        If a task has several texts.
+
+    Examples
+    --------
+    >>> _ = Path("truth.csv").write_text("task,reference\\nt1,a cat\\n")
+    >>> read_true_texts("truth.csv").to_dict()
+    {'t1': 'a cat'}
+    """
+    file = VoteSource.detect(path)
+    with prefix_errors(file.path):
+        names = [] if file.format.reader.read_names is None else list(file.format.reader.read_names(file.path))
+        requested = {role: name for role, name in (columns or {}).items() if name is not None and role != "worker"}
+        by_role = _find_columns(names, requested, {"task": role_names("task"), "text": (*_TEXT, *_TRUE_TEXT)})
+        if by_role is None:
+            raise MissingColumn(
+                f"true texts need the columns task and text; the columns are {preview(names, 12)}", ("task", "text")
+            )
+        table = _read_columns(file, list(by_role.values())).to_pandas()
+        texts = table.set_index(by_role["task"])[by_role["text"]].fillna("").astype(str)
+        if not texts.index.is_unique:
+            raise InputError(
+                f"several texts for {preview(texts.index[texts.index.duplicated()])}; keep one row per task"
+            )
+    return texts.rename("text").rename_axis("task")
 
 
 def _read_marks(

@@ -61,7 +61,7 @@ def test_nothing_to_decide() -> None:
 
 def test_tables_are_recognised_and_problems_named() -> None:
     spans = {"task": ["a", "a"], "worker": ["x", "y"], "start": [3, 4], "end": [5, 4], "label": ["P", "P"]}
-    assert "0 ≤ start < end" in str(check_votes(spans))
+    assert "reversed-spans: 1 span that ends at or before its start (row 1)" in str(check_votes(spans))
     report = check_votes(spans | {"end": [5, 6]})
     assert report.ok
     assert "spans" in report.notes[0].message

@@ -37,6 +37,7 @@ from wisecrowd.io.answer_tables import (
     build_answers,
     find_answer_columns,
     find_answer_table,
+    read_task_table,
 )
 from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors, display_name
@@ -46,6 +47,7 @@ from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_findin
 from wisecrowd.io.validation.findings import Finding, ValidationReport
 from wisecrowd.io.validation.label_set_checks import check_label_sets
 from wisecrowd.io.validation.mark_checks import check_marks
+from wisecrowd.io.validation.mark_row_checks import check_documents, check_images, check_mark_rows
 from wisecrowd.io.validation.mask_checks import check_masks
 from wisecrowd.io.validation.score_checks import check_scores
 from wisecrowd.io.validation.text_checks import check_texts
@@ -64,11 +66,13 @@ def check_votes(
     source: SourceLike | DataFrameLike | Crowd | AnswerCrowd,
     *,
     format: str | None = None,
+    images: SourceLike | DataFrameLike | None = None,
+    documents: SourceLike | DataFrameLike | None = None,
     **options: Any,
 ) -> ValidationReport:
-    """Check votes, comparisons or label sets for problems.
+    """Check votes, comparisons, label sets, marks or texts for problems.
 
-    Comparisons and label sets are recognised by their columns. Checking continues after a problem with the remaining votes, so
+    Answers other than labels are recognised by their columns. Checking continues after a problem with the remaining votes, so
     that one call reports everything.
 
     Parameters
@@ -77,6 +81,11 @@ def check_votes(
         Votes.
     format : str, optional
         Name of the file format. Without it, content and file name decide.
+    images : path-like or DataFrame, optional
+        Sizes of images (task, width and height), to find boxes and points outside of them. A dataset folder may have them in
+        images.parquet.
+    documents : path-like or DataFrame, optional
+        Texts (task, and tokens or text), to find spans beyond their end. A dataset folder may have them in documents.parquet.
     **options
         Options of :func:`wisecrowd.read`.
 
@@ -103,14 +112,36 @@ def check_votes(
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
     if isinstance(source, Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd):
-        return ValidationReport(
-            source="votes", summary=repr(source), findings=tuple(_check_answers(source, repeats_allowed=True))
+        findings = (
+            *_check_answers(source, repeats_allowed=True),
+            *_check_media(source, _read_media(images), _read_media(documents)),
         )
+        return ValidationReport(source="votes", summary=repr(source), findings=findings)
     with limit_unpacked(read_options.max_unpacked):
-        return _check_table(source, format, read_options)
+        return _check_table(source, format, read_options, images, documents)
 
 
-def _check_table(source: Any, format: str | None, options: ReadOptions) -> ValidationReport:
+def _read_media(table: Any) -> Any:
+    """Return a table about tasks, read from its file if a path is given."""
+    return read_task_table(table) if isinstance(table, str | os.PathLike | VoteSource) else table
+
+
+def _check_media(answers: AnswerCrowd, images: Any, documents: Any) -> Iterator[Finding]:
+    """Check that marks lie inside of their images and documents."""
+    kind = answers.answer_type if isinstance(answers, MarkCrowd) else ""
+    if images is not None and kind not in ("boxes", "points"):
+        raise UsageError("sizes of images (images=, --images) apply to boxes and points only; leave them out")
+    if documents is not None and kind != "spans":
+        raise UsageError("documents (documents=, --documents) apply to spans only; leave them out")
+    if isinstance(answers, MarkCrowd) and images is not None:
+        yield from check_images(answers, images)
+    if isinstance(answers, MarkCrowd) and documents is not None:
+        yield from check_documents(answers, documents)
+
+
+def _check_table(
+    source: Any, format: str | None, options: ReadOptions, images: Any = None, documents: Any = None
+) -> ValidationReport:
     name = "votes"
     if isinstance(source, str | os.PathLike | VoteSource):
         name = source.name if isinstance(source, VoteSource) else display_name(Path(source))
@@ -122,8 +153,16 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
             if answers is not None:
                 if options.normalise:
                     raise UsageError("normalise= (--normalise) applies to ordinary votes only; leave it out")
-                summary = _check_answer_table(*answers, options, findings)
+                answer_type, table, columns, further = answers
+                further |= {
+                    name: media for name, media in (("images", images), ("documents", documents)) if media is not None
+                }
+                summary = _check_answer_table(answer_type, table, columns, further, options, findings)
                 return ValidationReport(source=name, summary=summary, findings=tuple(findings))
+            if images is not None or documents is not None:
+                raise UsageError(
+                    "images= and documents= (--images, --documents) apply to boxes, points and spans; leave them out"
+                )
             votes = _read_votes(source, format, options, findings)
             for replacement in votes.replacements:
                 findings.append(Finding(name="spellings", severity="note", count=1, message=replacement))
@@ -161,7 +200,13 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
 
 
 def find_options(
-    source: SourceLike, report: ValidationReport, *, format: str | None = None, **options: Any
+    source: SourceLike,
+    report: ValidationReport,
+    *,
+    format: str | None = None,
+    images: SourceLike | DataFrameLike | None = None,
+    documents: SourceLike | DataFrameLike | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Find the options that resolve all problems together.
 
@@ -176,6 +221,8 @@ def find_options(
         Result of `check_votes` with the same arguments.
     format : str, optional
         Name of the file format.
+    images, documents : path-like or DataFrame, optional
+        Tables that the votes were checked with.
     **options
         Options of :func:`wisecrowd.read` that the votes were checked with.
 
@@ -202,7 +249,7 @@ def find_options(
             return resolved
         resolved |= further
         path = source.path if "format" in resolved and isinstance(source, VoteSource) else source
-        report = check_votes(path, **({"format": format} | options | resolved))
+        report = check_votes(path, images=images, documents=documents, **({"format": format} | options | resolved))
 
 
 def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[Finding]:
@@ -222,30 +269,36 @@ def _check_answers(answers: AnswerCrowd, *, repeats_allowed: bool) -> Iterator[F
 
 def _find_answers(
     source: Any, format: str | None, options: ReadOptions
-) -> tuple[AnswerType, pa.Table, Mapping[str, str], pa.Table | None] | None:
-    """Return the answers that a table or a file holds; None for ordinary votes."""
+) -> tuple[AnswerType, pa.Table, Mapping[str, str], dict[str, Any]] | None:
+    """Return the answers that a table or a file holds, and files beside it by role; None for ordinary votes."""
     if options.numeric or options.ordered or "=" in (options.question or "") or options.worker is False:
         return None
     requested = {"task": options.task, "worker": options.worker, "weight": options.weight}
     if isinstance(source, str | os.PathLike | VoteSource):
-        answers = find_answer_table(VoteSource.detect(source, format), columns=requested, question=options.question)
+        # A folder of marks has no format of its own.
+        file = source if format is None else VoteSource.detect(source, format)
+        answers = find_answer_table(file, columns=requested, question=options.question)
         if answers is None:
             return None
-        assignments = answers.read_assignments() if isinstance(answers, AnswerTable) else None
-        return answers.answer_type, answers.read_table(), answers.columns, assignments
+        further: dict[str, Any] = {}
+        if isinstance(answers, AnswerTable):
+            further = {"assignments": answers.read_assignments()}
+            further |= {"images": answers.images} if answers.answer_type in ("boxes", "points") else {}
+            further |= {"documents": answers.documents} if answers.answer_type == "spans" else {}
+        return answers.answer_type, answers.read_table(), answers.columns, further
     names = list(map(str, source.columns if isinstance(source, pd.DataFrame) else as_table(source).column_names))
     columns = find_answer_columns(names, requested, lambda name: as_table(source, [name])[name])
     if columns is None:
         return None
     answer_type, by_role = columns
-    return answer_type, as_table(source, list(by_role.values())), by_role, None
+    return answer_type, as_table(source, list(by_role.values())), by_role, {}
 
 
 def _check_answer_table(
     answer_type: AnswerType,
     table: pa.Table,
     columns: Mapping[str, str],
-    assignments: pa.Table | None,
+    further: Mapping[str, Any],
     options: ReadOptions,
     findings: list[Finding],
 ) -> str:
@@ -257,13 +310,23 @@ def _check_answer_table(
         )
     )
     if answer_type in MARK_CROWDS:
-        marks = build_answers(answer_type, table, columns, assignments=assignments)
+        row_findings, is_sound = check_mark_rows(MARK_CROWDS[answer_type], table, columns)
+        findings += row_findings
+        sound = table if is_sound.all() else table.filter(pa.array(is_sound))
+        marks = build_answers(answer_type, sound, columns, assignments=further.get("assignments"))
         findings += _check_answers(marks, repeats_allowed=True)
+        findings += _check_media(marks, _read_media(further.get("images")), _read_media(further.get("documents")))
         return repr(marks)
-    if answer_type in ("masks", "texts"):
-        single_answers = build_answers(answer_type, table, columns, duplicates=options.duplicates)
-        findings += _check_answers(single_answers, repeats_allowed=True)
-        return repr(single_answers)
+    if further.get("images") is not None or further.get("documents") is not None:
+        raise UsageError(
+            "images= and documents= (--images, --documents) apply to boxes, points and spans; leave them out"
+        )
+    if answer_type == "texts":
+        return _check_text_table(table, columns, options, findings)
+    if answer_type == "masks":
+        masks = build_answers(answer_type, table, columns, duplicates=options.duplicates)
+        findings += _check_answers(masks, repeats_allowed=True)
+        return repr(masks)
     complete = np.ones(table.num_rows, dtype=bool)
     for role, column in columns.items():
         is_missing = find_missing(table[column])
@@ -309,6 +372,42 @@ def _check_answer_table(
             )
     findings += _check_answers(answers, repeats_allowed=repeats_allowed)
     return repr(answers)
+
+
+def _check_text_table(
+    table: pa.Table, columns: Mapping[str, str], options: ReadOptions, findings: list[Finding]
+) -> str:
+    """Add the findings about texts in a table, and return their summary."""
+    lacks_id = find_missing(table[columns["task"]]) | find_missing(table[columns["worker"]])
+    if lacks_id.any():
+        rows = np.flatnonzero(lacks_id)
+        findings.append(
+            Finding(
+                name="missing-ids",
+                severity="error",
+                count=rows.size,
+                examples=tuple(rows[:3].tolist()),
+                message=f"{count_noun(rows.size, 'row')} without a task or a worker (row {', '.join(map(str, rows[:3].tolist()))})",
+                fix="Add the ids, or remove the rows.",
+            )
+        )
+        table = table.filter(pa.array(~lacks_id))
+    repeats_allowed = options.duplicates != "error"
+    texts = build_answers("texts", table, columns, duplicates=options.duplicates if repeats_allowed else "last")
+    n_repeated = table.num_rows - texts.n_votes
+    if n_repeated:
+        findings.append(
+            Finding(
+                name="duplicate-votes",
+                severity="note" if repeats_allowed else "error",
+                count=n_repeated,
+                message=f"{count_noun(n_repeated, 'repeated row')} of a worker on a task",
+                fix="" if repeats_allowed else 'Choose a rule: duplicates="first" or "last" (--duplicates last).',
+                options={} if repeats_allowed else {"duplicates": "last"},
+            )
+        )
+    findings += _check_answers(texts, repeats_allowed=repeats_allowed)
+    return repr(texts)
 
 
 def _looks_wide(source: Any, error: MissingColumn, options: ReadOptions) -> bool:
