@@ -286,11 +286,9 @@ def _fit_column(name: Hashable, column: pd.Series) -> ColumnEncoding:
     if _holds_dates(present):
         days = _to_dates(present).to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NS
         return ColumnEncoding(title, DATE, float(np.median(days)), has_missing)
-    is_text = (
-        isinstance(column.dtype, pd.CategoricalDtype) or present.map(lambda value: isinstance(value, str | bool)).all()
-    )
-    if not is_text:
-        odd = next(value for value in present if not isinstance(value, str))
+    is_plain = present.map(lambda value: isinstance(value, str | bool | int | float | np.generic)).astype(bool)
+    if not isinstance(column.dtype, pd.CategoricalDtype) and not is_plain.all():
+        odd = present[~is_plain].iloc[0]
         raise InputError(
             f"the column {title!r} has values of the type {type(odd).__name__}, for example {preview([odd])}; features are "
             "numbers, strings or dates. Convert the column, or leave it out"
