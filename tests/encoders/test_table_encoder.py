@@ -74,10 +74,11 @@ def test_rare_categories_share_a_feature() -> None:
     ("column", "message"),
     [
         ([f"text {number}" for number in range(80)], "'column' has 80 different strings in 80 rows.*a text or an id"),
+        (["1", "2", "2", "big"], "'column' has numbers, and 'big'; correct these values"),
         ([[1, 2]] * 3, "'column' has values of the type list"),
         (pd.to_timedelta([1, 2], unit="D"), "values of the type Timedelta"),
     ],
-    ids=["texts", "lists", "durations"],
+    ids=["texts", "misspelt number", "lists", "durations"],
 )
 def test_what_is_no_feature_is_refused(column: object, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -40,7 +40,7 @@ def spoilt(value: Any) -> pd.DataFrame:
     [
         (X.assign(weight=np.inf), "features of 30 tasks are not finite"),
         (X.to_numpy() * [1, np.nan], "features of 30 tasks are not finite, for example 't00'.*; impute them first"),
-        (spoilt([1.0]), "the column 'weight' has values of the type"),
+        (spoilt("heavy"), "the column 'weight' has numbers, and 'heavy'; correct these values"),
         (X.iloc[:29], "no features for 1 task, for example 't29'"),
         (pd.concat([X, X.iloc[:1]]), "features repeat the tasks 't00'"),
         (X.to_numpy()[:29], "expected one row of features for each of 30 tasks; got 29 rows"),
@@ -48,7 +48,7 @@ def spoilt(value: Any) -> pd.DataFrame:
         (X[[]], r"got an array of shape \(30, 0\)"),
         (None, "expected a table or an array of features; got NoneType"),
     ],
-    ids=["inf", "nan", "lists", "row missing", "row twice", "short", "flat", "empty", "nothing"],
+    ids=["inf", "nan", "text", "row missing", "row twice", "short", "flat", "empty", "nothing"],
 )
 def test_features(learner: Learner, features: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -31,6 +31,7 @@ COMMANDS = {
         "review",
         "evaluate",
         "learn",
+        "predict",
         "complete",
         "report",
         "shard",

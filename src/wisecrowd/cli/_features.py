@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wisecrowd.base.completer import Completer
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.crowd import Crowd
-    from wisecrowd.io.features import Features
+    from wisecrowd.io.features import Features, MixedFeatures
 
 FeaturesFile = Annotated[
     Path | None,
@@ -21,7 +21,7 @@ FeaturesFile = Annotated[
         "-x",
         metavar="FILE",
         show_default=False,
-        help="Features of the tasks: npz (arrays task and X), CSV, TSV or Parquet (ids and numbers), or a dataset "
+        help="Features of the tasks: npz (arrays task and X), CSV, TSV or Parquet (ids and columns), or a dataset "
         "folder. Not needed when VOTES is a dataset that has them.",
     ),
 ]
@@ -108,6 +108,32 @@ def read_features_file(path: Path, reading: Reading, crowd: Crowd) -> Features:
         return read_features(resolve_path(path), match=match)
 
 
+def read_mixed_features_file(path: Path, task: str | None, match: Crowd | None = None) -> Features | MixedFeatures:
+    """Read features from a file whose columns may also be strings and dates.
+
+    Parameters
+    ----------
+    path : Path
+        File of features.
+    task : str or None
+        Column of task ids; a file without it is read by the usual names.
+    match : Crowd, optional
+        Votes whose spelling of task ids is used.
+
+    Returns
+    -------
+    Features or MixedFeatures
+    """
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.io.features import read_mixed_features
+    from wisecrowd.io.problems import MissingColumn
+
+    try:
+        return read_mixed_features(resolve_path(path), task=task, match=match)
+    except MissingColumn:
+        return read_mixed_features(resolve_path(path), match=match)
+
+
 def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
     """Return the features (or None) and the crowd in the form that ``fit`` takes.
 
@@ -126,12 +152,12 @@ def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]
     return (None, crowd) if features is None else features.align(crowd)
 
 
-def describe_features(features: Features, crowd: Crowd) -> str:
+def describe_features(features: Features | MixedFeatures, crowd: Crowd) -> str:
     """Return the number of features and of further tasks as text.
 
     Parameters
     ----------
-    features : Features
+    features : Features or MixedFeatures
         Features of the tasks.
     crowd : Crowd
         Votes.
@@ -143,5 +169,5 @@ def describe_features(features: Features, crowd: Crowd) -> str:
     from wisecrowd.utils.text import count_noun
 
     further = len(features.tasks) - crowd.n_tasks
-    text = " x ".join(f"{n:,}" for n in features.rows.shape[1:]) + " for each task"
+    text = " x ".join(f"{n:,}" for n in features.shape) + " for each task"
     return text + (f"; {count_noun(further, 'further task')} not labelled" if further else "")

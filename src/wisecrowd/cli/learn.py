@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.cli import _contents as contents
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import show_progress
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.learner import Learner
     from wisecrowd.data.crowd import Crowd
-    from wisecrowd.io.features import Features
+    from wisecrowd.encoders.feature_encoder import FeatureEncoder
+    from wisecrowd.io.features import Features, MixedFeatures
 
 
 #: Share of tasks whose votes calibrate the confidence of predictions.
@@ -31,13 +33,21 @@ def learn(
     votes: Votes,
     *,
     features: feature_files.FeaturesFile = None,
+    texts: contents.TextsFile = None,
+    text_column: contents.TextColumn = None,
+    images: contents.ImagesFolder = None,
+    encoder: contents.EncoderName = None,
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="METHOD", help="Method: see wisecrowd methods.")
     ] = "concord",
     parameter: fitting.Parameter = None,
     predict: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Features of new tasks, whose labels are predicted."),
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Features (or texts, or images) of new tasks, whose labels are predicted.",
+        ),
     ] = None,
     output: fitting.Output = None,
     gold: fitting.Gold = None,
@@ -65,8 +75,15 @@ def learn(
       wisecrowd learn votes.csv --features X.npz -o results
       wisecrowd learn votes.csv --features X.csv --predict new.csv -o results
 
-    Features are a table with a column task and numbers in all other columns, or
-    arrays: np.savez("X.npz", task=ids, X=X).
+    Features are a table with a column task, or arrays:
+    np.savez("X.npz", task=ids, X=X). Strings, dates and missing values of a
+    table are encoded. Without features, give the texts or images of the tasks:
+
+      wisecrowd learn votes.csv --texts tasks.csv -o results
+      wisecrowd learn votes.csv --images photos/ -o results
+
+    Their default features (TF-IDF; colours and edges) are weaker than embeddings
+    of a network: --encoder NAME uses one that is on this machine.
 
     Choose a method and its parameters; use gold tasks; score against known
     truth:
@@ -74,11 +91,12 @@ def learn(
       wisecrowd learn votes.csv --features X.npz -m raykar -p l2=3 -o results
       wisecrowd learn votes.csv -x X.npz --gold gold.csv --score known.csv
 
-    With --predict, the learner is fitted a second time without the votes on a
-    fifth of the tasks, which calibrate the confidence of the predictions
+    With --predict or -o, the learner is fitted a second time without the votes
+    on a fifth of the tasks, which calibrate the confidence of predictions
     (-p calibration=0 leaves it out).
 
-    Use the model in Python: wisecrowd.load("results/model").predict(X)
+    Use the model later: wisecrowd predict results/model new.npz, or in Python
+    wisecrowd.load("results/model").predict(X)
     """  # fmt: skip
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
@@ -90,9 +108,12 @@ def learn(
     reading.check_gold_columns(gold, score)
     fitting.check_output_options(output, proba=proba, spreadsheet=spreadsheet)
     unfitted: Learner = fitting.make_method("learn", method, parameter or [], jobs)
-    if predict is not None and not any(text.partition("=")[0].strip() == "calibration" for text in parameter or []):
+    if (predict or output) is not None and not any(
+        text.partition("=")[0].strip() == "calibration" for text in parameter or []
+    ):
         unfitted.set_params(calibration=PREDICTION_CALIBRATION)
-    source = feature_files.require_features(features, votes, "a classifier")
+    contents.check_sources(features, texts, images, encoder, text_column)
+    source = texts or images or feature_files.require_features(features, votes, "a classifier")
     inputs = [path for path in (votes, source, predict, gold, score) if path is not None]
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]
     if output is not None and is_main_process():
@@ -104,11 +125,14 @@ def learn(
         score_truth = (
             None if score is None else read_truth(score, reading, crowd, use="score", other_tasks=predict is not None)
         )
-        feature_table = feature_files.read_features_file(source, reading, crowd)
-        new = None if predict is None else feature_files.read_features_file(predict, reading, crowd)
+        feature_table, new, fitted_encoder = _read_features(
+            source, predict, reading, crowd, texts=texts, images=images, column=text_column, encoder=encoder
+        )
     with _heard_once(), show_progress(quiet=quiet):
         X, crowd = feature_table.align(crowd)
         fitted = unfitted.fit(X, crowd, truth=gold_truth)
+        if fitted_encoder is not None:
+            fitted.attach_encoder(fitted_encoder)
     if not is_main_process():  # with torchrun, only the first process prints and writes
         return
     predicted = None if new is None else _predicted(fitted, new, predict)
@@ -117,13 +141,14 @@ def learn(
     fitting.warn_assessment(assessment)
     summary = fitting.summarise_fit(fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), estimate)
     summary |= fitting.summarise_assessment(assessment)
-    summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
+    summary["features"] = {"shape": list(feature_table.shape), "tasks": len(feature_table.tasks)}
     if predicted is not None:
         summary["predicted"] = _figures(predicted, score_truth)
     command = {
         "votes": str(votes),
         **reading.to_record(vote_source),
         "features": str(source),
+        "encoder": None if fitted_encoder is None else encoder or fitted_encoder.kind,
         "predict": fitting.path_text(predict),
         "gold": fitting.path_text(gold),
         "score": fitting.path_text(score),
@@ -156,14 +181,42 @@ def _heard_once() -> AbstractContextManager[None]:
     return nullcontext() if is_main_process() else ignore_fit_warnings()
 
 
-def _predicted(fitted: Learner, new: Features, path: Path | None) -> pd.DataFrame:
+def _read_features(
+    source: Path,
+    predict: Path | None,
+    reading: GoldReading,
+    crowd: Crowd,
+    *,
+    texts: Path | None,
+    images: Path | None,
+    column: str | None,
+    encoder: str | None,
+) -> tuple[Features | MixedFeatures, Features | MixedFeatures | None, FeatureEncoder | None]:
+    """Return the features of the tasks, those of new tasks, and the encoder of texts or images."""
+    match = crowd if reading.normalise else None
+    if texts is None and images is None:
+        table = feature_files.read_mixed_features_file(source, reading.task, match)
+        new = None if predict is None else feature_files.read_mixed_features_file(predict, reading.task, match)
+        return table, new, None
+
+    def read(path: Path) -> contents.TaskContents:
+        places = (path, None) if texts is not None else (None, path)
+        return contents.read_contents(*places, task=reading.task, column=column, match=match)
+
+    tasks = read(source)
+    fitted_encoder = tasks.fit_encoder(crowd, encoder)
+    new = None if predict is None else read(predict).encode(fitted_encoder)
+    return tasks.encode(fitted_encoder), new, fitted_encoder
+
+
+def _predicted(fitted: Learner, new: Features | MixedFeatures, path: Path | None) -> pd.DataFrame:
     """Return the class probabilities of new tasks."""
     import pandas as pd
 
     from wisecrowd.errors import InputError
 
     try:
-        posterior = fitted.predict_proba(new.rows if new.rows.ndim != 2 else new.table)
+        posterior = fitted.predict_proba(new.table if len(new.shape) == 1 else new.rows)  # type: ignore[union-attr]
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return pd.DataFrame(posterior, index=new.tasks, columns=fitted.classes_)

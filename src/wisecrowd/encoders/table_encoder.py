@@ -15,6 +15,8 @@ from wisecrowd.errors import InputError, preview
 
 #: Largest number of categories of a column that get a feature of their own; the others share one.
 MAX_CATEGORIES = 50
+#: Share of numbers in a column of strings above which the other strings are taken for errors.
+MAX_NUMBER_SHARE = 0.5
 #: Kinds of columns.
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 #: Beginning of a date in ISO 8601, such as 2026-11-18.
@@ -284,16 +286,16 @@ def _fit_column(name: Hashable, column: pd.Series) -> ColumnEncoding:
     if _holds_dates(present):
         days = _to_dates(present).to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NS
         return ColumnEncoding(title, DATE, float(np.median(days)), has_missing)
-    is_text = (
-        isinstance(column.dtype, pd.CategoricalDtype) or present.map(lambda value: isinstance(value, str | bool)).all()
-    )
-    if not is_text:
-        odd = next(value for value in present if not isinstance(value, str))
+    is_plain = present.map(lambda value: isinstance(value, str | bool | int | float | np.generic)).astype(bool)
+    if not isinstance(column.dtype, pd.CategoricalDtype) and not is_plain.all():
+        odd = present[~is_plain].iloc[0]
         raise InputError(
             f"the column {title!r} has values of the type {type(odd).__name__}, for example {preview([odd])}; features are "
             "numbers, strings or dates. Convert the column, or leave it out"
         )
     counts = present.astype("str").value_counts()
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        _refuse_misspelt_numbers(title, counts)
     if len(counts) > MAX_CATEGORIES and len(counts) > len(present) / 2:
         raise InputError(
             f"the column {title!r} has {len(counts):,} different strings in {len(present):,} rows, for example "
@@ -308,6 +310,16 @@ def _fit_column(name: Hashable, column: pd.Series) -> ColumnEncoding:
         categories=tuple(sorted(by_count[:MAX_CATEGORIES])),
         has_others=len(counts) > MAX_CATEGORIES,
     )
+
+
+def _refuse_misspelt_numbers(title: str, counts: pd.Series) -> None:
+    """Raise an error if most strings of a column are numbers, so that the others are errors rather than categories."""
+    is_number = pd.to_numeric(counts.index.to_series(), errors="coerce").notna().to_numpy()
+    if counts[is_number].sum() > MAX_NUMBER_SHARE * counts.sum():
+        raise InputError(
+            f"the column {title!r} has numbers, and {preview(counts.index[~is_number])}; correct these values, or leave them "
+            "empty if they are missing"
+        )
 
 
 def _holds_numbers(present: pd.Series) -> bool:

@@ -61,6 +61,11 @@ class Features:
     names: tuple[str, ...] | None = None
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the features of one task."""
+        return self.rows.shape[1:]
+
+    @property
     def table(self) -> pd.DataFrame:
         """Rows as a table indexed by task."""
         if self.rows.ndim != 2:
@@ -94,22 +99,78 @@ class Features:
         >>> X.ravel().tolist(), crowd.has_task_order
         ([1.0, 2.0], True)
         """
-        positions = self.tasks.get_indexer(match_id_type(crowd.tasks, self.tasks))
-        if n_absent := int((positions < 0).sum()):
-            absent = crowd.tasks[positions < 0]
-            other_spelling = match_spellings(absent, self.tasks).isin(self.tasks)
-            advice = (
-                f"They have another spelling of {count_noun(int(other_spelling.sum()), 'task')}; unify it with "
-                "read(..., normalise=True) and read_features(..., match=crowd) (--normalise)"
-                if other_spelling.any()
-                else "Compare the ids in both files"
-            )
-            raise InputError(
-                f"no features for {count_noun(n_absent, 'task')}, for example {preview(absent)}; the features are of "
-                f"{preview(self.tasks)}. {advice}"
-            )
+        positions = _find_positions(self.tasks, crowd)
         ordered = crowd.replace_fields(has_task_order=True)
         return (self.table.iloc[positions] if self.rows.ndim == 2 else self.rows[positions]), ordered
+
+
+@dataclass(frozen=True, eq=False)
+class MixedFeatures:
+    """Features of tasks in a table with strings or dates, one row per task.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns of numbers, strings and dates, indexed by task.
+
+    Examples
+    --------
+    >>> MixedFeatures(pd.DataFrame({"colour": ["red"], "size": [2]}, index=["t1"])).shape
+    (2,)
+    """
+
+    table: pd.DataFrame
+
+    @property
+    def tasks(self) -> pd.Index:
+        """Task ids."""
+        return self.table.index
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of columns."""
+        return self.table.shape[1:]
+
+    def align(self, crowd: Crowd) -> tuple[pd.DataFrame, Crowd]:
+        """Match the features with a crowd by task.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes.
+
+        Returns
+        -------
+        X : DataFrame
+            Features of the tasks, in the order of the crowd.
+        crowd : Crowd
+            Votes, in a form that ``fit(X, crowd)`` takes together with ``X``.
+
+        Raises
+        ------
+        InputError
+            If a task of the crowd has no features.
+        """
+        return self.table.iloc[_find_positions(self.tasks, crowd)], crowd.replace_fields(has_task_order=True)
+
+
+def _find_positions(tasks: pd.Index, crowd: Crowd) -> NDArray[np.intp]:
+    """Return the rows of the tasks of a crowd, or raise if one has no features."""
+    positions = tasks.get_indexer(match_id_type(crowd.tasks, tasks))
+    if n_absent := int((positions < 0).sum()):
+        absent = crowd.tasks[positions < 0]
+        other_spelling = match_spellings(absent, tasks).isin(tasks)
+        advice = (
+            f"They have another spelling of {count_noun(int(other_spelling.sum()), 'task')}; unify it with "
+            "read(..., normalise=True) and read_features(..., match=crowd) (--normalise)"
+            if other_spelling.any()
+            else "Compare the ids in both files"
+        )
+        raise InputError(
+            f"no features for {count_noun(n_absent, 'task')}, for example {preview(absent)}; the features are of "
+            f"{preview(tasks)}. {advice}"
+        )
+    return positions
 
 
 def read_features(
@@ -150,6 +211,54 @@ def read_features(
     >>> read_features("X.csv").table.loc["t2"].to_dict()
     {'length': 0.5, 'width': 1.0}
     """
+    features = _read(path, task, match, max_unpacked, mixed=False)
+    assert isinstance(features, Features)
+    return features
+
+
+def read_mixed_features(
+    path: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    match: Crowd | None = None,
+    max_unpacked: int | str | None = None,
+) -> Features | MixedFeatures:
+    """Read the features of tasks, whose columns may also be strings and dates.
+
+    Parameters
+    ----------
+    path : path-like
+        File or dataset folder; see `read_features`.
+    task : str, optional
+        Column of task ids.
+    match : Crowd, optional
+        Votes whose spelling of task ids is used; see `read_features`.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to.
+
+    Returns
+    -------
+    Features or MixedFeatures
+        Features, if all columns are numbers.
+
+    Raises
+    ------
+    InputError
+        If a task has several rows, or the file cannot be read.
+
+    Examples
+    --------
+    >>> _ = Path("X.csv").write_text("task,size,colour\\nt1,1.5,red\\nt2,0.5,\\n")
+    >>> read_mixed_features("X.csv").table["colour"].isna().to_dict()
+    {'t1': False, 't2': True}
+    """
+    return _read(path, task, match, max_unpacked, mixed=True)
+
+
+def _read(
+    path: str | os.PathLike[str], task: str | None, match: Crowd | None, max_unpacked: int | str | None, *, mixed: bool
+) -> Features | MixedFeatures:
+    """Read and check features; only with ``mixed`` may columns be strings or dates."""
     file = fetch_source(path)
     if file.is_dir():
         files = [file / name for name in ("features.npz", "features.parquet") if (file / name).is_file()]
@@ -157,19 +266,28 @@ def read_features(
             raise InputError(f"{file}: this folder has no features (features.npz or features.parquet)")
         file = files[0]
     with limit_unpacked(max_unpacked), prefix_errors(file):
-        features = _read_file(file, task)
+        features = _read_file(file, task, mixed=mixed)
         if match is not None:
-            features = replace(features, tasks=match_spellings(features.tasks, match.tasks))
-        if not features.tasks.is_unique:
-            repeated = features.tasks[features.tasks.duplicated()].unique()
-            raise InputError(
-                f"several rows for {preview(repeated)}; keep one per task. If this is not a task id, call the column of task "
-                "ids 'task'"
-            )
-        if features.rows[:1].size == 0:
+            tasks = match_spellings(features.tasks, match.tasks)
+            if isinstance(features, MixedFeatures):
+                features = MixedFeatures(features.table.set_axis(tasks))
+            else:
+                features = replace(features, tasks=tasks)
+        _check_unique(features.tasks)
+        if not len(features.tasks) or 0 in features.shape:
             raise InputError("there are no features in it; expected a column of task ids and columns of numbers")
-        _check_range(features)
+        if isinstance(features, Features):
+            _check_range(features)
         return features
+
+
+def _check_unique(tasks: pd.Index) -> None:
+    """Raise an error if a task has several rows."""
+    if not tasks.is_unique:
+        raise InputError(
+            f"several rows for {preview(tasks[tasks.duplicated()].unique())}; keep one per task. If this is not a task id, "
+            "call the column of task ids 'task'"
+        )
 
 
 def _check_range(features: Features) -> None:
@@ -185,7 +303,7 @@ def _check_range(features: Features) -> None:
         )
 
 
-def _read_file(path: Path, task: str | None) -> Features:
+def _read_file(path: Path, task: str | None, *, mixed: bool) -> Features | MixedFeatures:
     if not path.is_file():
         raise InputError("there is no such file; check its name")
     suffix = get_uncompressed_suffix(path)
@@ -193,14 +311,15 @@ def _read_file(path: Path, task: str | None) -> Features:
         return _read_arrays(path)
     if suffix == ".parquet":
         table = read_table(path)
-        return _from_table(table, _find_task_column(table.column_names, task))
+        return _from_table(table, _find_task_column(table.column_names, task), mixed=mixed)
     if suffix in EXCEL_SUFFIXES:
         sheet = read_sheet(path)
         task_column = _find_task_column(sheet.columns, task)
-        return _from_table(sheet.to_table(sheet.columns, text_columns=[task_column]), task_column)
+        return _from_table(sheet.to_table(sheet.columns, text_columns=[task_column]), task_column, mixed=mixed)
     if suffix in SEPARATORS:
         task_column = _find_task_column(read_delimited_names(path, SEPARATORS[suffix]), task)
-        return _from_table(read_delimited(path, SEPARATORS[suffix], text_columns=[task_column]), task_column)
+        table = read_delimited(path, SEPARATORS[suffix], text_columns=[task_column])
+        return _from_table(table, task_column, mixed=mixed)
     raise InputError("features are read from .npz, .csv, .tsv, .xlsx or .parquet files, or from a dataset folder")
 
 
@@ -249,7 +368,7 @@ def _read_arrays(path: Path) -> Features:
     return Features(tasks, rows.astype(np.float64))
 
 
-def _from_table(table: pa.Table, task_column: str) -> Features:
+def _from_table(table: pa.Table, task_column: str, *, mixed: bool) -> Features | MixedFeatures:
     task_position = table.column_names.index(task_column)
     columns = {
         name: column
@@ -263,7 +382,10 @@ def _from_table(table: pa.Table, task_column: str) -> Features:
     texts = [name for name, column in columns.items() if not _is_numeric(column.type)]
     tasks = as_id_index(table.column(task_position), "task")
     if texts:
-        raise _not_numbers(texts, columns[texts[0]], tasks)
+        if not mixed:
+            raise _not_numbers(texts, columns[texts[0]], tasks)
+        frame = pd.DataFrame({name: column.to_pandas().to_numpy() for name, column in columns.items()}, index=tasks)
+        return MixedFeatures(frame.replace({"": None}))
     rows = np.empty((len(table), len(columns)))
     for position, column in enumerate(columns.values()):
         rows[:, position] = column.cast(pa.float64()).to_numpy()

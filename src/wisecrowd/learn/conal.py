@@ -104,7 +104,7 @@ class CoNAL(DeepLearner):
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
         torch, f, gate = import_torch(), batch.class_probs, self._gate(batch)[:, None]
-        common = (f @ batch.shared("C"))[batch.task]
+        common = (f @ batch.shared("C")).index_select(0, batch.task)
         individual = torch.bmm(f[batch.task, None], batch.worker_rows("W"))[:, 0]
         log_probs: Tensor = torch.log_softmax(gate * common + (1 - gate) * individual, dim=1)
         return log_probs
@@ -114,7 +114,7 @@ class CoNAL(DeepLearner):
         torch = import_torch()
         normalize = torch.nn.functional.normalize
         v, u = normalize(batch.shared("v")(batch.inputs)), normalize(batch.worker_rows("u"))
-        gate: Tensor = torch.sigmoid((v[batch.task] * u).sum(dim=1))
+        gate: Tensor = torch.sigmoid((v.index_select(0, batch.task) * u).sum(dim=1))
         return gate
 
     def _loss(self, batch: Batch) -> Tensor:

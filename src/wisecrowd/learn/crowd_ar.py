@@ -111,8 +111,8 @@ class CrowdAR(DeepLearner):
         d = batch.shared("difficulty")(batch.hidden.detach())  # (tasks, classes)
         e = torch.sigmoid(batch.worker_rows("E"))  # (votes, classes)
         a = torch.nn.functional.softplus(batch.shared("a"))
-        f = batch.class_probs.detach()[batch.task]
-        logits: Tensor = ((e - d[batch.task]) * f) @ a + batch.shared("c")
+        f = batch.class_probs.detach().index_select(0, batch.task)
+        logits: Tensor = ((e - d.index_select(0, batch.task)) * f) @ a + batch.shared("c")
         return logits
 
     def _loss(self, batch: Batch) -> Tensor:

@@ -21,6 +21,8 @@ WORKER_STEPS_HELP = (
     "Steps of the worker layers: 'own' (Adam for the workers of the batch) or 'network' (the optimiser of the network)."
 )
 WORKER_L2_HELP = "Ridge penalty on the worker layers, as l2; for worker_steps='network' only."
+#: Number of classes up to which products are summed elementwise, which is faster than a batch of matrix products.
+MAX_PRODUCT_CLASSES = 32
 
 
 @method_class
@@ -85,7 +87,7 @@ class CrowdLayer(DeepLearner):
     def _label_log_probs(self, batch: Batch) -> Tensor:
         if self.variant == "matrix":
             return compute_layer_log_probs(batch)
-        scores = batch.worker_rows("w") * batch.class_probs[batch.task]
+        scores = batch.worker_rows("w") * batch.class_probs.index_select(0, batch.task)
         if self.variant == "affine":
             scores = scores + batch.worker_rows("b")
         log_probs: Tensor = import_torch().log_softmax(scores, dim=1)
@@ -173,7 +175,10 @@ def compute_layer_scores(batch: Batch, matrices: Tensor) -> Tensor:
     >>> compute_layer_scores(batch, torch.tensor([[[2.0, 0.0], [0.0, 4.0]]])).tolist()
     [[1.0, 2.0]]
     """
-    scores: Tensor = import_torch().bmm(batch.class_probs[batch.task][:, None], matrices)[:, 0]
+    probs = batch.class_probs.index_select(0, batch.task)[:, :, None]
+    if matrices.shape[-1] <= MAX_PRODUCT_CLASSES:  # a product of small matrices costs more than its multiplications
+        return (probs * matrices).sum(dim=1)
+    scores: Tensor = import_torch().bmm(probs.mT, matrices)[:, 0]
     return scores
 
 

@@ -128,7 +128,9 @@ class DoctorNet(DeepLearner):
     def _label_log_probs(self, batch: Batch) -> Tensor:
         torch = import_torch()
         logits = torch.bmm(_append_one(batch.hidden)[batch.task, None], batch.worker_rows("D"))[:, 0]
-        log_probs: Tensor = torch.log_softmax(logits + batch.logits[batch.task] if self.tied else logits, dim=1)
+        log_probs: Tensor = torch.log_softmax(
+            logits + batch.logits.index_select(0, batch.task) if self.tied else logits, dim=1
+        )
         return log_probs
 
     def _loss(self, batch: Batch) -> Tensor:

@@ -95,10 +95,10 @@ class UnionNet(DeepLearner):
         all_scores = batch.network.worker_table("A").transpose(0, 1).flatten(1)  # (classes, workers x labels)
         if self.variant == "A":
             log_total = torch.logsumexp(batch.class_probs @ all_scores, dim=1)
-            scores = torch.bmm(batch.class_probs[batch.task][:, None], rows)[:, 0]
-            return scores - log_total[batch.task][:, None]
+            scores = torch.bmm(batch.class_probs.index_select(0, batch.task)[:, None], rows)[:, 0]
+            return scores - log_total.index_select(0, batch.task)[:, None]
         log_theta = rows - torch.logsumexp(all_scores, dim=1)[:, None]
-        return mix_label_log_probs(batch.class_log_probs[batch.task], log_theta)
+        return mix_label_log_probs(batch.class_log_probs.index_select(0, batch.task), log_theta)
 
     def confusion_of(self, workers: Iterable[int]) -> NDArray[np.float64]:
         """Return the confusion matrices π of some workers, exact where f is certain.

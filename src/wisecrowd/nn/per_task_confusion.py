@@ -160,8 +160,10 @@ class PerTaskConfusion:
         log_probs = []
         for start in range(0, max(1, n_votes), size):
             task, worker = batch.task[start : start + size], batch.worker[start : start + size]
-            log_matrices = self.log_matrices(network, self.embed_workers(network, worker), batch.hidden[task])
-            log_probs.append(mix_label_log_probs(batch.class_log_probs[task], log_matrices))
+            log_matrices = self.log_matrices(
+                network, self.embed_workers(network, worker), batch.hidden.index_select(0, task)
+            )
+            log_probs.append(mix_label_log_probs(batch.class_log_probs.index_select(0, task), log_matrices))
         joined: Tensor = torch.cat(log_probs)
         return joined
 
@@ -194,7 +196,9 @@ class PerTaskConfusion:
         size = max(1, MAX_CELLS // (votes_per_task * n_classes**2))
         for start, batch in iterate_voted_batches(network, X, crowd, size=size):
             embeddings = self.embed_workers(network, batch.worker)
-            log_pi = self.log_matrices(network, embeddings, batch.hidden[batch.task]).double().cpu().numpy()
+            log_pi = (
+                self.log_matrices(network, embeddings, batch.hidden.index_select(0, batch.task)).double().cpu().numpy()
+            )
             task, worker, weight = (tensor.cpu().numpy() for tensor in (batch.task, batch.worker, batch.weight))
             mass = weight[:, None] * class_probs[start + task]
             np.add.at(totals, worker, mass)

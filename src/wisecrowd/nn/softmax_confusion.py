@@ -107,7 +107,9 @@ class SoftmaxConfusion:
         -------
         Tensor of shape (n_votes, n_classes)
         """
-        return mix_label_log_probs(batch.class_log_probs[batch.task], log_softmax_rows(batch.worker_rows("A")))
+        return mix_label_log_probs(
+            batch.class_log_probs.index_select(0, batch.task), log_softmax_rows(batch.worker_rows("A"))
+        )
 
     def batch_matrices(self, batch: Batch) -> Tensor:
         """Return the matrices π of the workers of a batch, each worker once.

@@ -28,6 +28,7 @@ from wisecrowd.errors import UsageError, check_choice, preview
 from wisecrowd.nn.backend import import_torch, limit_threads
 from wisecrowd.nn.distributed import compute_gradients, synchronize_layers
 from wisecrowd.nn.modules import check_weights
+from wisecrowd.nn.optimiser_steps import make_step
 from wisecrowd.nn.process_group import current_process_group
 from wisecrowd.nn.schedules import SCHEDULES, ScheduleName, compute_rectification
 from wisecrowd.nn.seeding import check_random_state, fork_random_state, select_device
@@ -453,14 +454,16 @@ class Trainer:
         if len(batches) > 1 and len(batches[-1]) == 1:  # batch norms cannot train on a single row
             batches[-2:] = [torch.cat(batches[-2:])]
         total = torch.zeros((), dtype=torch.float64, device=self.device)
+        optimiser_steps = [make_step(optimiser) for optimiser in self.optimisers]
+        parameters = [parameter for optimiser in self.optimisers for parameter in optimiser.param_groups[0]["params"]]
         for number, rows in enumerate(batches):
             passes = len(self.history) + number / len(batches)
             self._set_learning_rates(passes / max(self.settings.epochs, 1), step=round(passes * len(batches)) + 1)
-            for optimiser in self.optimisers:
-                optimiser.zero_grad(set_to_none=True)
+            for parameter in parameters:
+                parameter.grad = None
             value = step(rows)
-            for optimiser in self.optimisers:
-                optimiser.step()
+            for take_step in optimiser_steps:
+                take_step()
             total += value.to(total) * len(rows)
         mean_loss = float(total) / n_rows
         if not math.isfinite(mean_loss):

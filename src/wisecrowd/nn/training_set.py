@@ -119,8 +119,8 @@ class TrainingSet:
         -------
         Batch
         """
-        inputs = self.inputs[tasks]
-        gold = None if self.gold is None else self.gold[tasks]
+        inputs = self.inputs.index_select(0, tasks)
+        gold = None if self.gold is None else self.gold.index_select(0, tasks)
         votes = self.vote_tensors.select_tasks(tasks)
         return Batch(network, inputs, *network(inputs), *votes, gold=gold, epoch=epoch)
 

@@ -38,7 +38,8 @@ def compute_vote_nll(batch: Batch, label_log_probs: Tensor) -> Tensor:
     >>> compute_vote_nll(batch, torch.tensor([[-0.1, -2.0]])).tolist()
     [2.0]
     """
-    return -label_log_probs.gather(1, batch.label[:, None])[:, 0]
+    nll: Tensor = import_torch().nn.functional.nll_loss(label_log_probs, batch.label, reduction="none")
+    return nll
 
 
 def compute_gold_cross_entropy(batch: Batch, is_gold: Tensor, gold: Tensor) -> Tensor:

@@ -104,12 +104,12 @@ class VoteTensors(NamedTuple):
             ``task`` is the position of the task in ``tasks``.
         """
         torch = import_torch()
-        start = self.offset[tasks]
-        count = self.offset[tasks + 1] - start
+        start = self.offset.index_select(0, tasks)  # faster than indexing, as is its gradient
+        count = self.offset.index_select(0, tasks + 1) - start
         task = torch.repeat_interleave(count)
         before = torch.cumsum(count, 0) - count
-        vote = torch.arange(len(task), device=task.device) + (start - before)[task]
-        return task, self.worker[vote], self.label[vote], self.weight[vote]
+        vote = torch.arange(len(task), device=task.device) + (start - before).index_select(0, task)
+        return task, *(column.index_select(0, vote) for column in (self.worker, self.label, self.weight))
 
 
 @dataclass
@@ -167,6 +167,9 @@ class Batch:
     @cached_property
     def class_probs(self) -> Tensor:
         """Class probabilities f_k(x), of shape (n_tasks, n_classes)."""
+        if self.gold is None and "class_log_probs" not in self.__dict__:  # one kernel instead of two
+            probs: Tensor = import_torch().softmax(self.logits, dim=1)
+            return probs
         return self.class_log_probs.exp()
 
     def worker_rows(self, name: str) -> Tensor:
@@ -210,7 +213,7 @@ class Batch:
         Tensor
             A scalar.
         """
-        return (self.weight * values).sum() / self.weight.sum().clamp_min(MIN_TOTAL_WEIGHT)
+        return (self.weight @ values) / self.weight.sum().clamp_min(MIN_TOTAL_WEIGHT)
 
     @property
     def unique_workers(self) -> Tensor:

@@ -177,7 +177,7 @@ def compute_head_gradient(
         head, h = batch.network.head, batch.hidden
         weight, bias = head.weight, head.bias
         matrices = batch.network.worker_rows("T", batch.worker)
-        p_vote = p[batch.task]
+        p_vote = p.index_select(0, batch.task)
         a = torch.softmax(torch.bmm(p_vote[:, None], matrices)[:, 0], dim=1)
         e = a.clone()
         e[torch.arange(len(e), device=e.device), batch.label] -= 1
@@ -200,7 +200,7 @@ def compute_head_gradient(
         v = _apply_softmax_jacobian(p, s)
         if batch.gold is not None:
             v[batch.gold >= 0] = 0.0
-        v_vote = v[batch.task]
+        v_vote = v.index_select(0, batch.task)
         w = torch.bmm(v_vote[:, None], matrices)[:, 0]
         vote_gradient = (
             v_vote[:, :, None] * (share * e)[:, None]

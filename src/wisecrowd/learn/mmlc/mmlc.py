@@ -209,7 +209,7 @@ class MMLC(DeepLearner):
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
         mixture = self._mixtures(batch.network, batch.worker_rows("W1"))
-        return self._mix_experts(batch.network, batch.hidden[batch.task], mixture)
+        return self._mix_experts(batch.network, batch.hidden.index_select(0, batch.task), mixture)
 
     def _make_vote_loss(self) -> VoteLoss:
         vote_weights = self._equal_worker_weights if self.weighting == "worker" else None

@@ -1,0 +1,114 @@
+"""``wisecrowd predict``: a saved model labels new tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wisecrowd as wc
+
+
+def make_features(numbers: range) -> pd.DataFrame:
+    size = [(-1.0 if number % 2 else 1.0) + 0.1 * np.sin(number) for number in numbers]
+    return pd.DataFrame(
+        {"size": size, "noise": np.cos(numbers)}, index=pd.Index([f"t{n:02d}" for n in numbers], name="task")
+    )
+
+
+@pytest.fixture
+def model(votes: Path) -> Path:
+    wc.Raykar().fit(make_features(range(12)), wc.read(votes)).save("results/model")
+    return Path("results/model")
+
+
+@pytest.fixture
+def new() -> pd.DataFrame:
+    return make_features(range(20, 26))
+
+
+@pytest.fixture
+def run_here(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    return run
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "npz"])
+def test_predictions_are_those_of_the_model(run_here: Any, model: Path, new: pd.DataFrame, form: str) -> None:
+    if form == "npz":
+        np.savez("new.npz", task=new.index.to_numpy(dtype=str), X=new.to_numpy())
+    else:
+        getattr(new, f"to_{form}")(f"new.{form}")
+    result = run_here("predict", model, f"new.{form}", "--proba", "-o", "predictions.csv")
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv("predictions.csv", index_col="task")
+    expected = wc.load(model).predict_proba(new)  # type: ignore[attr-defined]
+    assert list(table.columns) == ["label", "confidence", "P(cat)", "P(dog)"]
+    np.testing.assert_allclose(table[["P(cat)", "P(dog)"]], expected, atol=1e-6)
+    np.testing.assert_allclose(table["confidence"], expected.max(axis=1), atol=1e-6)
+    assert table["label"].tolist() == ["dog", "cat"] * 3
+    assert "6 tasks, mean confidence" in result.stdout
+    assert "not calibrated" in result.stdout
+
+
+def test_results_of_learn_are_a_model(run_here: Any, votes: Path, new: pd.DataFrame) -> None:
+    make_features(range(12)).to_csv("X.csv")
+    new.to_csv("new.csv")
+    assert run_here("learn", votes, "-x", "X.csv", "-m", "raykar", "-o", "results").exit_code == 0
+    pd.DataFrame({"task": new.index, "label": ["dog", "cat"] * 3}).to_csv("truth.csv", index=False)
+    result = run_here("predict", "results", "new.csv", "--score", "truth.csv", "--json", "-o", "predictions.parquet")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["labels"] == {"dog": 3, "cat": 3}
+    assert summary["score"]["accuracy"] == 1
+    assert summary["is_calibrated"]
+    assert list(pd.read_parquet("predictions.parquet").columns) == ["task", "label", "confidence"]
+    text = run_here("predict", "results", "new.csv", "--score", "truth.csv").stdout
+    assert "Score" in text
+    assert "nothing; write the predictions with -o FILE" in text
+
+
+def test_texts(run_here: Any, votes: Path) -> None:
+    words = ["it barks and runs", "it purrs and sleeps"]
+    pd.DataFrame({"task": [f"t{n:02d}" for n in range(12)], "text": words * 6}).to_csv("tasks.csv", index=False)
+    assert run_here("learn", votes, "--texts", "tasks.csv", "-m", "raykar", "-o", "results").exit_code == 0
+    pd.DataFrame({"id": ["a", "b"], "words": ["it runs", "it sleeps"]}).to_csv("new.csv", index=False)
+    options = ("--texts", "new.csv", "--text-column", "words", "--task", "id", "-o", "out.tsv", "-q")
+    result = run_here("predict", "results/model", *options)
+    assert (result.exit_code, result.stdout) == (0, ""), result.output
+    assert pd.read_csv("out.tsv", sep="\t")["label"].tolist() == ["dog", "cat"]
+    result = run_here("predict", "results/model")
+    assert "this model was trained with --texts FILE" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("new.csv", "-o", "new.csv"), "is an input file and would be overwritten"),
+        (("new.csv", "-o", "new.txt"), "-o takes a file .csv, .tsv or .parquet"),
+        (("new.csv", "--proba"), "name it with -o FILE"),
+        (("--texts", "new.csv"), "--texts does not fit: this model was trained with a file of features"),
+        ((), "name the new tasks"),
+        (("new.csv", "--texts", "new.csv"), "features and --texts exclude each other"),
+        (("other.csv",), "other.csv: X must have the columns of training"),
+        (("new.csv", "--score", "unrelated.csv"), "none of the 1 tasks with truth is predicted"),
+    ],
+)
+def test_what_is_wrong(run_here: Any, model: Path, new: pd.DataFrame, words: tuple[str, ...], message: str) -> None:
+    new.to_csv("new.csv")
+    new.rename(columns={"size": "length"}).to_csv("other.csv")
+    Path("unrelated.csv").write_text("task,label\nx,cat\n", encoding="utf-8")
+    result = run_here("predict", model, *words)
+    assert result.exit_code != 0
+    assert message in " ".join(result.stderr.split())
+
+
+def test_an_aggregator_does_not_predict(run_here: Any, votes: Path) -> None:
+    wc.MajorityVote().fit(wc.read(votes)).save("majority")
+    result = run_here("predict", "majority", "X.csv")
+    assert result.exit_code != 0
+    assert "majority-vote, which does not predict new tasks" in " ".join(result.stderr.split())
