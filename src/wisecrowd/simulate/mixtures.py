@@ -18,6 +18,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.simulate import spec
+from wisecrowd.simulate._image_confusion import build_image_confusion
 from wisecrowd.simulate.assignment import assign
 from wisecrowd.simulate.spec import RandomState
 from wisecrowd.simulate.votes import draw_labels, make_ids
@@ -40,12 +41,8 @@ CENTRES = {
 #: Set-up (1): standard deviation of each class.
 SPREAD = 0.4
 
-#: Set-up (2): accuracy of each of the four groups, averaged over ten classes.
-IMAGE_ACCURACIES = (0.743, 0.362, 0.325, 0.166)
 #: Set-up (2): probability of each group. The paper prints other numbers than the program behind its table uses.
 IMAGE_WEIGHTS = {"program": (0.70, 0.15, 0.10, 0.05), "paper": (0.20, 0.45, 0.15, 0.20)}
-#: Dirichlet concentration of a group's favourite labels: a perturbed network spreads its labels about as unevenly.
-_FAVOURITE_CONCENTRATION = 0.35
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,8 +187,7 @@ def simulate_image_groups(
 ) -> GroupedSimulation:
     """Simulate set-up (2): votes of four groups of workers for ten classes.
 
-    In the paper, the tasks are the images of CIFAR-10. The confusion matrices are approximations; see
-    `build_image_confusion`.
+    In the paper, the tasks are the images of CIFAR-10. The confusion matrices are those published beside the authors' program.
 
     Parameters
     ----------
@@ -235,39 +231,6 @@ def simulate_image_groups(
         confusion=confusion,
         weight=np.asarray(weights, dtype=np.float64),
     )
-
-
-def build_image_confusion() -> NDArray[np.float64]:
-    """Return approximate confusion matrices of the four groups of set-up (2).
-
-    The original matrices were measured on networks with perturbed weights and are not published; such networks have
-    favourite labels. Each group therefore has favourites that attract its errors and raise its accuracy. The mean
-    accuracy of each matrix is that of the original.
-
-    Returns
-    -------
-    ndarray of shape (4, 10, 10)
-        Confusion matrices [group, true, given].
-
-    Examples
-    --------
-    >>> build_image_confusion().diagonal(axis1=1, axis2=2).mean(axis=1).round(3).tolist()
-    [0.743, 0.362, 0.325, 0.166]
-    """
-    rng = np.random.default_rng(2019)
-    confusion = np.empty((len(IMAGE_ACCURACIES), 10, 10))
-    for matrix, accuracy in zip(confusion, IMAGE_ACCURACIES, strict=True):
-        favour = rng.dirichlet(np.full(10, _FAVOURITE_CONCENTRATION / (1 - accuracy)))
-        low, high = 0.0, 1e6
-        for _ in range(80):  # bisection for the odds, in units of the favour, that give the mean accuracy
-            odds = (low + high) / 2
-            right = np.clip(odds * (favour + 0.05) / (1 + odds * (favour + 0.05)), 0, 1)
-            low, high = (odds, high) if right.mean() < accuracy else (low, odds)
-        wrong = np.tile(favour + 0.01, (10, 1))
-        np.fill_diagonal(wrong, 0)
-        matrix[:] = wrong / wrong.sum(axis=1, keepdims=True) * (1 - right)[:, None]
-        np.fill_diagonal(matrix, right)
-    return confusion
 
 
 def assign_worker_per_vote(crowd: Crowd) -> Crowd:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.bench import find_benchmark
+from wisecrowd.bench.entries import get_identity
 from wisecrowd.bench.papers._xu import (
     AUC,
     EXPERTISE,
@@ -67,6 +68,13 @@ def test_shirts_are_labelled_in_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_p
         assert dataset.splits.value_counts().to_dict() == {"train": 200, "test": 50}
         assert np.isnan(dataset.meta["accuracy"]).all() == (labels == 6)
         assert data.load(1).crowd != dataset.crowd
+
+
+def test_the_network_of_the_paper_is_part_of_the_identity() -> None:
+    entries = find_benchmark("xu2019-network").entries
+    identities = [get_identity(entries["Adaptive"]), XuLearner("adaptive-difficulty").identity()]
+    assert identities[0] != identities[1]
+    assert "FourConvolutions" in str(identities[0])
 
 
 @pytest.mark.parametrize("name", ["xu2019", "xu2019-shirts"])

@@ -186,18 +186,20 @@ class XuLearner(LearnerEntry):
 
     hard: bool = False
     """True to round the posterior to one class, as for the majority vote in the paper."""
+    classifier: Any = "mlp"
+    """Network on images."""
 
     #: Only the data are random.
     is_random: ClassVar[bool] = False
     #: Number of EM iterations with a network, which has no fixed point; each iteration is one epoch.
-    network: ClassVar[Mapping[str, Any]] = MappingProxyType({"classifier": "mlp", "l2": 1.0})
+    network: ClassVar[Mapping[str, Any]] = MappingProxyType({"l2": 1.0})
     passes: ClassVar[int] = 20
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit the learner and score its labels, its classifier and its worker accuracies."""
         kind, settings = self.kind, dict(self.settings)
         if dataset.name != "points":
-            settings |= {**self.network, "random_state": seed}
+            settings |= {**self.network, "classifier": self.classifier, "random_state": seed}
             settings |= {"max_iter": self.passes, "tol": 0.0} if "max_iter" in kind().get_params() else {}
         assert dataset.truth is not None
         assert dataset.features is not None
@@ -215,7 +217,8 @@ class XuLearner(LearnerEntry):
 
     def identity(self) -> Any:
         """Return the method, the settings and the digest of the code."""
-        parts = [self.method, repr(dict(self.settings)), self.hard, repr(dict(self.network)), self.passes]
+        settings = [repr(dict(part)) for part in (self.settings, self.network)]
+        parts = [self.method, *settings, self.hard, repr(self.classifier), self.passes]
         return [*parts, code_digest(type(self)), self.code()]
 
 

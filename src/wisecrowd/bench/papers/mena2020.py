@@ -122,7 +122,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Return the benchmark of tables 2 and 3, without set-up (2), whose data are not available.
+    """Return the benchmark of tables 2 and 3, without set-up (2).
 
     >>> list(benchmark().data)[-2:]
     ['LabelMe', 'LabelMe, global']
@@ -147,8 +147,6 @@ def benchmark() -> Benchmark:
             "tasks without votes (test) and with votes (train): mean and standard deviation over five seeds "
             "of data and networks. *Global* means that votes have no worker ids: every label has a worker of "
             "its own.",
-            "Set-up (2) is left out: it needs the images of CIFAR-10 and the authors' confusion matrices, of "
-            "which only the mean diagonals are published. `wisecrowd.simulate.simulate_image_groups` "
-            "simulates such a crowd for any images.",
+            "Set-up (2) is in `mena2020-images`.",
         ),
     )

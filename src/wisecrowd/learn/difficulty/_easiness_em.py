@@ -26,6 +26,7 @@ from wisecrowd.em.initialization import apply_gold, compute_vote_shares
 from wisecrowd.em.loop import Statistics, run_em
 from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.kernels import MIN_PROB
+from wisecrowd.learn.difficulty._matrix_responses import MatrixResponses, flatten_confusion
 from wisecrowd.learn.difficulty._responses import MAX_ABILITY, AbilityPrior, Array, Responses, compute_confusion
 from wisecrowd.nn.classifier_choice import CLASSIFIER_HELP, CLASSIFIER_L2_HELP, make_classifier
 from wisecrowd.utils import progress
@@ -43,13 +44,19 @@ class EasinessEM(Learner):
     classifier: Any = parameter(default="logistic", help=CLASSIFIER_HELP)
     l2: float | None = parameter(default=None, help=CLASSIFIER_L2_HELP)
     random_state: int = parameter(default=0, help="Seed of the initial weights of networks.")
+    worker_model: Literal["class", "matrix"] = parameter(
+        default="class",
+        help="Errors of a worker on a class: 'class' spreads them evenly over the wrong classes; 'matrix' has a probability for "
+        "each, and difficulty flattens the rows of the worker's confusion matrix.",
+    )
     ability_update: Literal["map", "ml", "frozen"] = parameter(
         default="map",
         help="Estimation of abilities: 'map' with a Gaussian prior around those of the vote shares, 'ml' without a "
         "prior, 'frozen' at those of the vote shares.",
     )
     allow_adversarial: bool = parameter(
-        default=False, help="Allow negative abilities, of workers who are worse than guessing."
+        default=False,
+        help="Allow negative abilities, of workers who are worse than guessing; a matrix may always have them.",
     )
     max_iter: int = parameter(default=200, help="Maximum number of EM iterations.")
     tol: float = parameter(default=1e-6, help="Relative change of the objective at which the iteration stops.")
@@ -62,8 +69,9 @@ class EasinessEM(Learner):
         finite=True,
     )
     ability_: NDArray[np.float64] = fitted(
-        help="Ability of every worker for every class, as log-odds on the easiest task.",
-        shape=("n_workers", "n_classes"),
+        help="Ability of every worker for every class, as log-odds on the easiest task; with matrices, their logits by true "
+        "class and label.",
+        shape=("n_workers", "n_classes", "..."),
         finite=True,
     )
     easiness_: NDArray[np.float64] = fitted(
@@ -116,6 +124,7 @@ class EasinessEM(Learner):
 
     def _check_parameters(self) -> None:
         """Check the parameters."""
+        check_choice("worker_model", self.worker_model, ("class", "matrix"))
         check_choice("ability_update", self.ability_update, ("map", "ml", "frozen"))
         if self.max_iter < 1:
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
@@ -124,17 +133,23 @@ class EasinessEM(Learner):
 
     def _run(self, X: Array, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         """Run EM, and set the fitted attributes."""
-        responses = Responses(crowd)
+        kind = MatrixResponses if self.worker_model == "matrix" else Responses
+        responses = kind(crowd)
         training = find_training_tasks(crowd.layout, gold)
         classifier = self._make_classifier()
         min_ability = -MAX_ABILITY if self.allow_adversarial else 0.0
         floor = MIN_PROB if classifier.exact else PROBABILITY_FLOOR
         start = apply_gold(compute_vote_shares(crowd), gold)
-        centre = np.maximum(responses.estimate_initial_abilities(start, SMOOTHING, DIAGONAL), min_ability)
+        centre = responses.estimate_initial_abilities(start, SMOOTHING, DIAGONAL)
+        if self.worker_model == "class":
+            centre = np.maximum(centre, min_ability)
         precision = self._prior_precision(crowd) if self.ability_update == "map" else np.zeros(len(centre))
+        if self.worker_model == "matrix":
+            # One unit of ability is √((K − 1) / K) units of centred logits.
+            precision = precision * crowd.n_classes / (crowd.n_classes - 1)
         prior = AbilityPrior(centre, precision)
         training_rows = X if training.all() else X[training]
-        training_responses = responses if training.all() else Responses(crowd[np.flatnonzero(training)])
+        training_responses = responses if training.all() else kind(crowd[np.flatnonzero(training)])
 
         def predict() -> Array:
             class_probs = np.maximum(classifier.predict_proba(X), floor)
@@ -214,9 +229,14 @@ class EasinessEM(Learner):
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
         """Add abilities by class and, with two classes, sensitivity and specificity for the second class."""
         columns = super()._worker_columns()
-        columns |= {f"ability_{name}": self.ability_[:, k] for k, name in enumerate(self.classes_)}
+        right = np.diagonal(self._compute_confusion(self.ability_), axis1=1, axis2=2)
+        ability = self.ability_
+        if self.worker_model == "matrix":
+            n_wrong = len(self.classes_) - 1
+            bounded = np.clip(right, np.exp(-MAX_ABILITY), 1 - np.exp(-MAX_ABILITY))
+            ability = np.log(n_wrong * bounded / (1 - bounded))
+        columns |= {f"ability_{name}": ability[:, k] for k, name in enumerate(self.classes_)}
         if len(self.classes_) == 2:
-            right = np.diagonal(compute_confusion(self.ability_), axis1=1, axis2=2)
             columns |= {"sensitivity": right[:, 1], "specificity": right[:, 0]}
         return columns
 
@@ -232,7 +252,11 @@ class EasinessEM(Learner):
         -------
         ndarray of shape (n_chosen, n_classes, n_classes)
         """
-        return compute_confusion(self._check_fitted("ability_")[self._check_positions(workers)])
+        return self._compute_confusion(self._check_fitted("ability_")[self._check_positions(workers)])
+
+    def _compute_confusion(self, ability: Array, easiness: Array | float = 1.0) -> Array:
+        """Return confusion matrices on tasks of some easiness."""
+        return (flatten_confusion if self.worker_model == "matrix" else compute_confusion)(ability, easiness)
 
     def predict_worker_proba(self, X: FeaturesLike, workers: Sequence[Any] | pd.Index) -> Array:
         """Predict the labels that workers would give to tasks, taking their easiness into account.
@@ -250,9 +274,10 @@ class EasinessEM(Learner):
         """
         class_probs = self.predict_proba(X)
         position = self._worker_positions(workers)
-        ability = np.where((position >= 0)[:, None], self.ability_[position], self.ability_.mean(axis=0))
-        easiness = self._predict_easiness(class_probs)[:, None, None]
-        confusion = compute_confusion(ability, easiness)  # (tasks, workers, true, given)
+        is_known = (position >= 0).reshape(-1, *[1] * (self.ability_.ndim - 1))
+        ability = np.where(is_known, self.ability_[position], self.ability_.mean(axis=0))
+        easiness = self._predict_easiness(class_probs).reshape(-1, *[1] * self.ability_.ndim)
+        confusion = self._compute_confusion(ability, easiness)  # (tasks, workers, true, given)
         return np.asarray(np.einsum("nk,nrkl->nrl", class_probs, confusion))
 
 

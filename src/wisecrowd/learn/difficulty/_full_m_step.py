@@ -37,7 +37,7 @@ def fit_full(classifier: SoftClassifier, X: Array, posterior: Array, ability: Ar
         Features.
     posterior : ndarray of shape (n_tasks, n_classes)
         Posterior of the tasks.
-    ability : ndarray of shape (n_workers, n_classes)
+    ability : ndarray of shape (n_workers, n_classes, ...)
         Abilities of the workers.
     responses : Responses
         Votes on the tasks.
@@ -45,10 +45,12 @@ def fit_full(classifier: SoftClassifier, X: Array, posterior: Array, ability: Ar
     Raises
     ------
     UsageError
-        If the classifier has no gradient.
+        If the classifier has no gradient, or a network meets workers with matrices.
     """
     if isinstance(classifier, Logistic):
         _fit_logistic(classifier, X, posterior, ability, responses)
+    elif isinstance(classifier, NetworkClassifier) and ability.ndim > 2:
+        raise UsageError('m_step="full" of a network has no worker_model="matrix"; use m_step="plugin"')
     elif isinstance(classifier, NetworkClassifier):
         _fit_network(classifier, X, posterior, ability, responses)
     else:

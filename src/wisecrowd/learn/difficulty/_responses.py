@@ -84,7 +84,7 @@ class AbilityPrior(NamedTuple):
     """
 
     centre: Array
-    """(workers, classes)."""
+    """(workers, classes), or (workers, classes, classes) of matrices."""
     precision: Array
     """(workers,)."""
 
@@ -100,7 +100,7 @@ class AbilityPrior(NamedTuple):
         -------
         float
         """
-        return -0.5 * float(self.precision @ ((ability - self.centre) ** 2).sum(axis=1))
+        return -0.5 * float(self.precision @ ((ability - self.centre) ** 2).reshape(len(ability), -1).sum(axis=1))
 
 
 class _NewtonState(NamedTuple):

@@ -33,6 +33,10 @@ class AdaptiveDifficulty(EasinessEM):
     use the plug-in step by default. The program of the authors measures difficulty by the posterior
     (``difficulty_source="posterior"``), which is not EM and need not converge.
 
+    With ``worker_model="matrix"``, every wrong label has a probability of its own: P(label l given k) = softmax_l(s θ[k, l]) with
+    logits θ of the worker, so that difficulty flattens the rows of a confusion matrix. It is worth its K times more parameters
+    where workers confuse certain classes. With two classes both are the same model.
+
     A Gaussian prior with precision ``precision`` keeps workers with few votes near the abilities of the vote shares;
     ``ability_update="ml"`` is the maximum likelihood of the paper. A worker who is worse than guessing counts as guessing,
     unless ``allow_adversarial``.
