@@ -189,7 +189,7 @@ def test_a_model_that_is_being_replaced_in_two_steps_is_read(tmp_path: Path) -> 
 
 
 def seal(folder: Path) -> None:
-    """Give a changed model the digests of its files: whoever changes files can compute digests."""
+    """Give a changed model the digests of its files: an attacker who changes files can compute digests."""
     state = json.loads((folder / "method.json").read_text())
     for name in state["sha256"]:
         if (folder / name).exists():

@@ -159,6 +159,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # Whoever adopted it may not have asked for its exit code yet.
+    # The process that adopted it may not have collected its exit code yet.
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not state.strip().startswith("Z")

@@ -26,7 +26,7 @@ HOSTILE = [*(text for texts in GROUPS.values() for text in texts), "x" * 10_000]
 CLASSES = sorted(HOSTILE[::6])
 WIDTH = 80
 APP = build_app()
-#: Whatever moves a cursor, hides, turns or joins: nothing of it may reach a terminal, whoever wrote it.
+#: Characters that move the cursor, hide, reverse or join text. None of them may reach a terminal.
 OBEYED = re.compile(
     "[\0-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
 )

@@ -12,7 +12,7 @@ import pytest
 from wisecrowd.cli._memory import keep_freed_memory
 
 resource = pytest.importorskip("resource", reason="this system does not count page faults")
-#: 64 MB, which glibc hands back at once unless it is told otherwise.
+#: 64 MB, which glibc returns at once unless it is configured otherwise.
 SIZE = 8_000_000
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import wisecrowd as wc
 from wisecrowd.base.fields import parameter_fields
@@ -79,6 +80,14 @@ def test_a_page_tells_when_to_choose_it(run: Any) -> None:
     assert "Dawid and Skene 1979" in text
     assert "Maximum Likelihood Estimation of Observer Error-Rates" in text
     assert "`" not in text
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_a_page_is_as_wide_as_the_terminal(app: Any, width: int) -> None:
+    result = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["methods", "dawid-skene"], prog_name="wisecrowd")
+    prose = result.stdout.partition("Parameters")[0].splitlines()
+    longest = max(len(line) for line in prose if not line.startswith("  "))  # formulas keep their lines
+    assert 0.8 * width < longest <= width
 
 
 def test_a_misspelt_name(run: Any) -> None:

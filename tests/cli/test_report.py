@@ -93,7 +93,7 @@ def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path
     assert "precious" in page.read_text(encoding="utf-8")
     assert run("report", votes, QUICK, "-o", page, "--force").exit_code == 0
     assert report.is_report(page)
-    assert run("report", votes, QUICK, "-o", page).exit_code == 0, "a report may be made anew"
+    assert run("report", votes, QUICK, "-o", page).exit_code == 0, "a report may replace an earlier one"
     said = run("report", votes, QUICK, "-o", votes, "--force")
     assert said.exit_code == 2
     assert "is an input file and would be overwritten" in said.stderr

@@ -1,4 +1,4 @@
-"""What crowds of label sets, marks, scores and texts have in common."""
+"""Base of crowds of label sets, marks, scores and texts."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_actors_that_do_not_start_are_replaced(some: Any, monkeypatch: pytest.Mo
 @needs_ray
 def test_what_is_kept_goes_with_its_handle(cluster: Any, engine: RayEngine, some: Any) -> None:
     def held() -> list[int]:
-        engine.sum(lambda chunk: 0)  # what was dropped is told with the next call
+        engine.sum(lambda chunk: 0)  # the next call reports the dropped states
         many = [actor.__ray_call__.remote(lambda holder: len(holder.states)) for actor in engine._actors]
         return cluster.get(many)
 

@@ -128,7 +128,7 @@ class Outcome:
 
     @property
     def is_bad(self) -> bool:
-        """Whether the case is a finding."""
+        """True if the case is a finding."""
         return self.kind in BAD_OUTCOMES
 
 
@@ -236,7 +236,7 @@ def _find_place(error: BaseException) -> str:
 
 
 def _reset_peak() -> None:
-    """Start measuring the peak of memory anew, where the system can do that."""
+    """Reset the measured peak of memory if the system can do that."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -72,7 +72,7 @@ class Call:
 
     @property
     def has_token(self) -> bool:
-        """Whether the request may be answered."""
+        """True if the request may be answered."""
         # Several headers are allowed: the service reads one of them.
         return (b"authorization", f"Bearer {TOKEN}".encode()) in self.headers or TOKEN.encode() in unquote(
             self.query.decode("latin-1")

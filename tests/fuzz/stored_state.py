@@ -1,7 +1,7 @@
 """Fuzzing of stored state: saved methods, shards and checkpoints, damaged or made by a stranger.
 
 A case changes a valid folder or file: bytes, JSON values, headers, types and shapes of arrays, schemas of tables, or whole
-files. Most cases get valid digests afterwards, since whoever changes a file can compute digests, so that the checks behind
+files. Most cases get valid digests afterwards, since an attacker who changes a file can compute digests, so that the checks behind
 the digests are tested. Then the state is opened and used: it is refused, or it gives results.
 
     python -m tests.fuzz.stored_state --count 2000 --seed 0

@@ -23,6 +23,10 @@ CROWDS = {
         n_items=5, n_workers=6, votes_per_worker=30, tie_utility=None, random_state=2
     ).comparisons,
 }
+# The fast tier tries the first crowd only.
+EVERY_CROWD = [
+    pytest.param(name, marks=[pytest.mark.slow] if number else []) for number, name in enumerate(CROWDS)
+]  # fmt: skip
 #: Elo draws random orders of the rows, which follow the names.
 ORDER_DEPENDENT = {"elo"}
 
@@ -40,14 +44,14 @@ def rebuild(comparisons: Comparisons, frame: pd.DataFrame, **options: Any) -> Co
     return Comparisons.from_frame(frame, task=task, weight=weight, duplicates="keep", swapped="keep", **options)
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("crowd", EVERY_CROWD)
 def test_the_order_of_rows_does_not_matter(name: str, crowd: str) -> None:
     comparisons = CROWDS[crowd]
     shuffled = rebuild(comparisons, comparisons.to_frame().sample(frac=1, random_state=0))
     assert np.array_equal(fit(name, comparisons).score_, fit(name, shuffled).score_)
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("crowd", EVERY_CROWD)
 def test_names_do_not_matter(name: str, crowd: str) -> None:
     comparisons = CROWDS[crowd]
     rng = np.random.default_rng(3)
@@ -63,7 +67,7 @@ def test_names_do_not_matter(name: str, crowd: str) -> None:
     assert np.allclose(renamed, expected, atol=0.05 if name in ORDER_DEPENDENT else 1e-4)
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("crowd", EVERY_CROWD)
 def test_swapping_all_sides_changes_no_score(name: str, crowd: str) -> None:
     comparisons = CROWDS[crowd]
     swapped = rebuild(comparisons, comparisons.to_frame().rename(columns={"left": "right", "right": "left"}))
@@ -71,7 +75,7 @@ def test_swapping_all_sides_changes_no_score(name: str, crowd: str) -> None:
     assert np.allclose(other.score_, expected.score_, atol=0.05 if name in ORDER_DEPENDENT else 1e-4)
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("crowd", EVERY_CROWD)
 def test_a_weight_of_two_is_a_vote_repeated(name: str, crowd: str) -> None:
     if name in ORDER_DEPENDENT:
         pytest.skip("a repeated vote is rated twice, in different places of the order")
@@ -94,7 +98,7 @@ def test_unanimous_workers_decide_the_order(name: str) -> None:
     assert fitted.win_probability("best", "worst") > 0.5
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("crowd", EVERY_CROWD)
 def test_tables_match_their_vocabularies(name: str, crowd: str) -> None:
     comparisons = CROWDS[crowd]
     fitted = fit(name, comparisons)

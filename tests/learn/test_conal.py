@@ -104,7 +104,7 @@ def test_common_mistakes_are_found_as_such() -> None:
     task, worker = np.repeat(np.arange(600), 3), rng.integers(30, size=1800)
     label = truth[task].copy()
     mistaken = (label == 2) & (rng.random(1800) < 0.4)
-    label[mistaken] = 1  # whoever sees a 2 may take it for a 1, and nothing else is ever mistaken
+    label[mistaken] = 1  # a 2 may be mistaken for a 1; there are no other mistakes
     X = np.eye(3)[truth] + 0.3 * rng.normal(size=(600, 3))
     crowd = Crowd.from_codes(
         task, worker, label, tasks=range(600), workers=range(30), classes=range(3), duplicates="first"

@@ -140,7 +140,7 @@ def test_a_module_is_an_architecture_and_stays_as_it_was() -> None:
     module = torch.nn.Linear(3, 3)
     torch.nn.init.constant_(module.weight, 100.0)
     first = NetworkClassifier(module, epochs=0).fit(X, targets)
-    assert first.module.weight.abs().max() < 1  # drawn anew
+    assert first.module.weight.abs().max() < 1  # initialised again
     NetworkClassifier(module, epochs=2).fit(X, targets)
     assert torch.all(module.weight == 100)
     kept = NetworkClassifier(lambda shape, n_classes: module, epochs=0).fit(X, targets)

@@ -123,7 +123,9 @@ def test_one_vote_is_enough_for_an_answer(kind: type[MaDL | AnnotMix]) -> None:
     crowd = Crowd.from_codes([0], [0], [1], tasks=["t1", "t2"], workers=["ann", "bob"], classes=["cat", "dog"])
     model = kind(epochs=2, embedding=3).fit(np.eye(2), crowd)
     assert np.isfinite(model.posterior_).all()
-    assert model.confusion_[1] == pytest.approx(model.confusion_[0])  # of whom nothing is known, as everybody
+    assert model.confusion_[1] == pytest.approx(
+        model.confusion_[0]
+    )  # a worker without votes is like the average worker
 
 
 @pytest.mark.parametrize("kind", METHODS)

@@ -65,7 +65,7 @@ def read_votes(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def check_content(url: str) -> None:
-    """Check that all votes are there, and that whoever sends them again changes nothing."""
+    """Check that all votes are there, and that sending them again changes nothing."""
     store = Store(url)
     try:
         votes = read_votes(store)

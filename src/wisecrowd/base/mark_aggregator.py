@@ -176,8 +176,8 @@ class MarkAggregator(Aggregator):
         self._check_parameter_types()
         check_choice("threshold", self.threshold, ("f1", "half"))
         if truth is not None or start is not None or (X is not None and not self.uses_documents):
-            taken, refused = ("votes and documents", "") if self.uses_documents else ("votes", "X, ")
-            raise UsageError(f"{type(self).__name__} takes {taken} only; leave {refused}truth and start out")
+            inputs, refused = ("votes and documents", "") if self.uses_documents else ("votes", "X, ")
+            raise UsageError(f"{type(self).__name__} takes {inputs} only; leave {refused}truth and start out")
         votes = self._convert_votes(crowd)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)

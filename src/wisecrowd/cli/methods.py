@@ -16,7 +16,6 @@ from wisecrowd.cli._console import GAP, console, heading, show, show_facts, show
 if TYPE_CHECKING:
     from wisecrowd.base.method import Method
 
-WIDTH = 80
 
 SUMMARY = "model"
 #: Title and input of each kind of method.
@@ -158,7 +157,7 @@ def _split(page: str) -> tuple[str, str]:
     for block in prose.strip("\n").split("\n\n"):
         plain = re.sub(r"`+([^`]*)`+", r"\1", block)
         # Indented blocks are formulas and keep their lines.
-        blocks.append(plain if block.startswith(" ") else textwrap.fill(plain, WIDTH))
+        blocks.append(plain if block.startswith(" ") else textwrap.fill(plain, console().width))
     return "\n\n".join(blocks).rstrip(), (prompt + example).rstrip()
 
 

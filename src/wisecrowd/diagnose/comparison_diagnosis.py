@@ -252,9 +252,9 @@ def measure_swaps(comparisons: Comparisons) -> SwappedPairs | None:
     if not in_both.any():
         return None
     outcome = comparisons.outcome[order]
-    # The outcome as seen by the first item: 0 wins, 1 loses, 2 tie.
-    seen = np.where(outcome == TIE, TIE, np.where(is_forward, outcome, 1 - outcome))
-    same = np.maximum.reduceat(seen, start) == np.minimum.reduceat(seen, start)
+    # 0 if the first item wins, 1 if it loses, 2 for a tie.
+    first_outcome = np.where(outcome == TIE, TIE, np.where(is_forward, outcome, 1 - outcome))
+    same = np.maximum.reduceat(first_outcome, start) == np.minimum.reduceat(first_outcome, start)
     always_left, always_right = (np.minimum.reduceat(outcome == side, start) for side in (LEFT, RIGHT))
     worker, n = comparisons.worker[order][start][in_both], comparisons.n_workers
     n_pairs, n_same, left, right = (

@@ -184,8 +184,8 @@ class AnswerTable:
             return None
         with prefix_errors(self.documents.path):
             names = self.documents.format.reader.read_names(self.documents.path)
-            wanted = [name for name in ("task", "tokens", "sentences") if name in names]
-            return _read_columns(self.documents, wanted)
+            columns = [name for name in ("task", "tokens", "sentences") if name in names]
+            return _read_columns(self.documents, columns)
 
     def read(self, **options: Any) -> AnswerCrowd:
         """Read the answers.

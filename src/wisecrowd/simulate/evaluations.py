@@ -202,9 +202,9 @@ def simulate_arena(
     theta = np.asarray(scores, dtype=np.float64)
     left = rng.integers(0, len(theta), n_tasks)
     right = (left + rng.integers(1, len(theta), n_tasks)) % len(theta)
-    seen = theta[left] - theta[right] + rng.logistic(0, 1, n_tasks)
+    preference = theta[left] - theta[right] + rng.logistic(0, 1, n_tasks)
     bias = rng.normal(0, judge_bias, len(theta))
-    judged = (seen + bias[left] - bias[right])[:, None] + rng.normal(0, judge_noise, (n_tasks, n_judges))
+    judged = (preference + bias[left] - bias[right])[:, None] + rng.normal(0, judge_noise, (n_tasks, n_judges))
     systems = pd.Index([f"system{s}" for s in range(len(theta))])
     tasks = pd.Index([f"t{t}" for t in range(n_tasks)])
     labelled = np.sort(rng.choice(n_tasks, n_labelled, replace=False))
@@ -214,7 +214,7 @@ def simulate_arena(
         worker=np.tile(np.arange(n_judges), n_tasks), workers=pd.Index([f"judge{j}" for j in range(n_judges)]),
     )  # fmt: skip
     people = Comparisons(
-        left[labelled], right[labelled], (seen[labelled] <= 0).astype(np.int32), items=systems, task=labelled, tasks=tasks,
+        left[labelled], right[labelled], (preference[labelled] <= 0).astype(np.int32), items=systems, task=labelled, tasks=tasks,
         worker=np.zeros(n_labelled, dtype=np.int32), workers=pd.Index(["person"]),
     )  # fmt: skip
     return SimulatedArena(judges, people, pd.Series(theta - theta.mean(), index=systems))

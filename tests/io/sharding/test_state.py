@@ -72,7 +72,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def stopped_at(place: int, files: list[Path], folder: Path, **options: Any) -> bool:
-    """Whether the work stopped at this report, which is one of reading, of the vocabularies or of a shard."""
+    """Return True if the work stopped at this report, which is one of reading, of the vocabularies or of a shard."""
     seen = 0
 
     def listener(*_: object) -> None:

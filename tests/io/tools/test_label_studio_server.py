@@ -73,7 +73,7 @@ def test_kinds_of_tokens() -> None:
 def test_an_access_token_of_old_is_sent_as_such(studio: Any, connect: Connect) -> None:
     client = connect()
     assert client.get_version() == "1.23.2"
-    assert studio.seen == [("GET", "/api/version", "")], "the token is not sent before it is known to whom"
+    assert studio.seen == [("GET", "/api/version", "")], "the token is not sent before the server is identified"
     assert client.get_project(studio.number)["title"] == "Restaurants"
     assert studio.seen[-1][2] == f"Token {stub.LEGACY}"
     assert stub.LEGACY not in repr(client)

@@ -119,7 +119,7 @@ def test_json_min_says_the_same_of_votes(exported: Project) -> None:
 
 def test_pages_say_the_same_as_the_export(exported: Project, pages: list[dict[str, Any]]) -> None:
     project = build_project(parse_tasks(pages), "label-studio")
-    assert project.excluded == exported.excluded, "a draft of somebody else is told by draft_exists"
+    assert project.excluded == exported.excluded, "draft_exists shows a draft of another user"
     assert project.tasks.keys() == exported.tasks.keys()
     for name, question in project.questions.items():
         assert question.crowd == exported.questions[name].crowd, name

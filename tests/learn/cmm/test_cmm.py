@@ -237,7 +237,7 @@ def test_gold_is_kept_and_helps(tied: Any) -> None:
 def test_the_number_of_groups_by_hidden_votes() -> None:
     made = simulate_gaussian_groups(n_workers=60, n_tasks=700, random_state=4)
     loose = CMM(n_groups="auto").fit(made.features, made.crowd.drop_workers())
-    assert loose.n_groups_ == 1  # more cannot foretell better
+    assert loose.n_groups_ == 1  # more groups cannot predict better
     assert loose.selection_["log_likelihood"].max() - loose.selection_["log_likelihood"].min() < 0.01
     tied = CMM(n_groups="auto", tied="worker").fit(made.features, made.crowd)
     assert tied.n_groups_ in (3, 4)

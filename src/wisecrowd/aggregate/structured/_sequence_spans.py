@@ -62,10 +62,10 @@ def infer_spans(
         raise UsageError(f"priors must be positive; got {', '.join(f'{value:g}' for value in prior)}")
     texts = TokenTexts.from_marks(crowd) if documents is None else TokenTexts.from_frame(documents, crowd)
     fit = SequenceModel(crowd, texts, prior, worker_model).fit(max_iter=max_iter, tol=tol)
-    given = np.column_stack([crowd.mark_task, crowd.coordinates, crowd.label]).astype(np.int64)
+    marked = np.column_stack([crowd.mark_task, crowd.coordinates, crowd.label]).astype(np.int64)
     likely = np.column_stack(find_likely_spans(fit, texts))
-    spans, inverse = np.unique(np.vstack([given, likely]), axis=0, return_inverse=True)
-    n_marks = np.bincount(inverse.ravel()[: len(given)], minlength=len(spans))
+    spans, inverse = np.unique(np.vstack([marked, likely]), axis=0, return_inverse=True)
+    n_marks = np.bincount(inverse.ravel()[: len(marked)], minlength=len(spans))
     task, start, end, label = spans.T
     probs = compute_span_probs(fit, texts, task, start, end, label)
     selected = ~_find_excluded(task, spans[:, 1:3].astype(np.float64), probs)

@@ -136,8 +136,8 @@ def fold_unicode(texts: pa.Array, removed: str) -> pa.Array:
     >>> fold_unicode(pa.array(["Cafe\\u0301", "caf\\u00e9\\u200b"]), INVISIBLE).to_pylist()
     ['café', 'café']
     """
-    seen = pc.replace_substring_regex(pc.utf8_normalize(texts, form="NFKC"), pattern=f"[{removed}]+", replacement="")
-    return pc.utf8_normalize(pc.utf8_lower(seen), form="NFKC")  # lower case has forms of its own
+    visible = pc.replace_substring_regex(pc.utf8_normalize(texts, form="NFKC"), pattern=f"[{removed}]+", replacement="")
+    return pc.utf8_normalize(pc.utf8_lower(visible), form="NFKC")  # lower case has forms of its own
 
 
 def make_spelling_keys(texts: pa.Array) -> pa.Array:

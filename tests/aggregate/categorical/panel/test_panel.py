@@ -168,7 +168,7 @@ def test_ten_copies_count_as_one() -> None:
     panel = Panel(groups=groups).fit(crowd)
     assert (panel.labels_ == once.labels_).mean() > 0.98
     assert np.abs(panel.posterior_ - once.posterior_).mean() < 0.02
-    assert (believed.labels_ == once.labels_).mean() < 0.85  # whom ten votes convince
+    assert (believed.labels_ == once.labels_).mean() < 0.85  # ten equal votes convince it
     assert panel.shared_[panel.group_ >= 0].min() > 0.97
     alone = float(panel.judges_["alone"].mean())
     assert panel.opinions_["worth"]["one"] == pytest.approx(alone, rel=0.1)
