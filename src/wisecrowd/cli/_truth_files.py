@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
 
-#: Use of a table: gold is used in fitting, score only to evaluate, and checks are those of an audit.
-Use: TypeAlias = Literal["gold", "score", "checks"]
+#: Use of a table: gold is used in fitting, score only to evaluate, checks are those of an audit, and decisions those of a review.
+Use: TypeAlias = Literal["gold", "score", "checks", "decisions"]
 #: Examples of rows in a message.
 SHOWN = 3
 
@@ -41,7 +41,7 @@ def read_truth(
         Options by which the votes were read, and the columns of the truth.
     crowd : Crowd, optional
         Votes.
-    use : {"gold", "score", "checks"}, default="gold"
+    use : {"gold", "score", "checks", "decisions"}, default="gold"
         Use of the truth.
     other_tasks : bool, default=False
         Whether the truth may be of other tasks only, such as those that a learner predicts.
@@ -74,7 +74,7 @@ def read_truth(
     true_labels = _drop_unfilled(true_labels, path, use)
     if crowd is not None:
         check_truth_tasks(true_labels, crowd.tasks, path, normalise=reading.normalise, other_tasks=other_tasks)
-        _check_classes(true_labels, crowd, path, use, new_classes)
+        check_truth_classes(true_labels, crowd, path, use=use, new_classes=new_classes)
     return true_labels
 
 
@@ -161,8 +161,24 @@ def check_truth_tasks(
         warn(f"{path}: {len(absent):,} of its {len(truth):,} tasks {verb} ignored ({preview(absent)})")
 
 
-def _check_classes(truth: pd.Series, crowd: Crowd, path: Path, use: Use, new_classes: Sequence[str]) -> None:
-    """Compare true labels of tasks with votes with the classes of the votes."""
+def check_truth_classes(
+    truth: pd.Series, crowd: Crowd, path: Path, *, use: Use, new_classes: Sequence[str] = ()
+) -> None:
+    """Compare true labels of tasks with votes with the classes of the votes.
+
+    Parameters
+    ----------
+    truth : Series
+        Truth by task.
+    crowd : Crowd
+        Votes.
+    path : Path
+        File of the truth.
+    use : {"gold", "score", "checks", "decisions"}
+        Use of the truth. Unknown classes are a warning for a score, else an error.
+    new_classes : sequence of str, default=()
+        Classes that no vote names and that checks may have.
+    """
     import pandas as pd
 
     from wisecrowd.cli._console import warn
@@ -218,6 +234,8 @@ def _describe_refused(unknown: pd.Series, classes: pd.Index, path: Path, use: Us
         return f"{text} They differ only in spelling: add --normalise"
     if use == "score":
         return f"{text} {columns}"
+    if use == "decisions":
+        return f"{text} Correct them in the table, or settle these tasks on the page: empty their truth"
     listed = ",".join(names[:SHOWN])
     if use == "checks":
         return f"{text} Correct them; if it is a true class that no vote names, say so: --new-classes {listed}"
