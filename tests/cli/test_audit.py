@@ -125,7 +125,9 @@ def test_a_typo_in_a_check_is_not_a_wrong_label(run: Any, filled: tuple[Path, pd
     result = run("audit", votes, "--checked", "typo.csv")
     message = " ".join(result.stderr.split())
     assert result.exit_code == 1
-    assert f"2 rows have a class that no vote names: 'c00' for task '{checks['task'][0]}' Did you mean 'c0'?" in message
+    assert (
+        f"2 rows have a class that no vote names: 'c00' for task '{checks['task'][0]}' (did you mean 'c0'?)" in message
+    )
     assert f"'bird' for task '{checks['task'][1]}'" in message
     checks.loc[0, "truth"] = "c0"
     checks.to_csv("typo.csv", index=False)

@@ -48,3 +48,12 @@ def test_remarks_stay_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
+
+
+def test_commands_stay_on_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    command = "wisecrowd audit votes.csv --task 'photo nr' --checked audit/checks.csv -o audited"
+    _console.show_facts([("Then", command), ("Note", "a long text that is not a command line is broken at blanks")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"Then  {command}"
+    assert len(lines) > 2

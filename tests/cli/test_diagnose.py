@@ -113,3 +113,11 @@ def test_ordered_classes_have_severities(run: Run, tmp_path: Path) -> None:
     raters = pd.read_csv(out / "raters.csv", index_col="worker")
     assert raters["severity"].corr(made.workers["severity"]) > 0.9
     assert json.loads((out / "run.json").read_text())["crowd"]["flagged_raters"] == raters["flags"].notna().sum()
+
+
+def test_gold_is_used_as_in_aggregate(run: Any, votes: Path, gold: Path) -> None:
+    gold.write_text("".join(gold.read_text(encoding="utf-8").splitlines(keepends=True)[:6]), encoding="utf-8")
+    diagnosed = json.loads(run("diagnose", votes, "--gold", gold, "--json").stdout)
+    aggregated = json.loads(run("aggregate", votes, "--gold", gold, "--json").stdout)
+    assert diagnosed["figures"] == aggregated["summary"]["figures"]
+    assert diagnosed["figures"] != json.loads(run("diagnose", votes, "--json").stdout)["figures"]

@@ -90,3 +90,9 @@ def test_few_votes_get_advice_for_comparing_methods(run: Any, tmp_path: Path) ->
     (tmp_path / "votes.csv").write_text("task,worker,label\n" + "".join(f"t{n},w{n % 2},{n % 3}\n" for n in range(6)))
     message = " ".join(run("compare", "votes.csv").stderr.split())
     assert "5 folds need at least 10 votes; got 6; use fewer folds: folds=3 (--folds 3)" in message
+
+
+def test_swapped_columns_of_tasks_and_labels_are_pointed_out(run: Any, votes: Path) -> None:
+    columns = ("--task", "label", "--label", "task", "--duplicates", "distinct")
+    assert "are the columns of tasks and labels swapped?" in run("aggregate", votes, *columns).stderr
+    assert "swapped" not in run("aggregate", votes).stderr

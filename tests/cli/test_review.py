@@ -136,6 +136,45 @@ def test_checks_that_were_filled_in_by_hand_are_kept(reviewed: Reviewed, run: An
     assert session.describe_progress()["states"] == "odooo"
 
 
+@pytest.mark.usefixtures("simulated")
+def test_columns_of_the_votes_do_not_hide_those_of_an_audit(reviewed: Reviewed, run: Any) -> None:
+    Path("votes.csv").write_text(Path("votes.csv").read_text().replace("task,", "photo nr,", 1))
+    options = ("--task", "photo nr", "-m", "one-coin")
+    assert run("audit", "votes.csv", *options, "--size", "5", "-o", "audit").exit_code == 0
+    _, session = reviewed("votes.csv", *options, "--tasks", "audit", decide=decide_all(lambda _: "c1"))
+    assert session.is_blind
+    assert list(pd.read_csv("checked.csv"))[-3:] == ["stratum", "weight", "draw"]
+    words = shlex.split(session.next_commands[0])
+    assert words[:2] == ["wisecrowd", "audit"]
+    evaluated = run(*words[1:], "--json")
+    assert json.loads(evaluated.stdout)["summary"]["checked"] == 5, evaluated.output
+
+
+@pytest.mark.usefixtures("simulated")
+def test_decisions_of_other_votes_and_classes_are_named(reviewed: Reviewed, run: Any) -> None:
+    run("audit", "votes.csv", "--size", "5", "-o", "audit")
+    checks = pd.read_csv("audit/checks.csv", dtype={"truth": object})
+    checks.loc[1, "truth"] = "c22"
+    checks.to_csv("half.csv", index=False)
+    result, _ = reviewed("votes.csv", "--tasks", "half.csv")
+    assert result.exit_code == 1
+    assert f"'c22' for task '{checks['task'][1]}' (did you mean 'c2'?)" in " ".join(result.stderr.split())
+    checks.loc[1, "truth"] = " C2"
+    checks.to_csv("half.csv", index=False)
+    _, session = reviewed("votes.csv", "--tasks", "half.csv", "--normalise")
+    assert list(session.log.gold.values()) == ["c2"]
+    votes = Path("votes.csv").read_text().replace("\nt", "\nx")
+    Path("other.csv").write_text(votes)
+    assert "give the --tasks of that review" in reviewed("votes.csv", "--normalise")[0].stderr
+    again, _ = reviewed("other.csv", "--tasks", "half.csv")
+    assert "5 of 5 tasks to review have no votes" in again.stderr
+    Path("plain.csv").write_text(f"task,truth\n{checks['task'][1]},c2\n")
+    reviewed("votes.csv", "--tasks", "plain.csv", "-o", "plain_checked.csv")
+    again, _ = reviewed("other.csv", "-o", "plain_checked.csv")
+    assert again.exit_code == 1, again.stderr
+    assert "plain_checked.csv: its only task has no votes" in " ".join(again.stderr.split())
+
+
 TOOL_FILES = {
     "label-studio": ("label_studio/export_json.json", "mood"),
     "argilla": ("argilla/before.json", "mood"),

@@ -86,7 +86,7 @@ def test_judges_are_diagnosed(run: Run, scores: Path) -> None:
     assert json.loads(Path("results/run.json").read_text())["crowd"]["reference"] == "truth"
     assert "two judges or more" in run("diagnose", scores, "--versions", "judge0").stderr
     pd.DataFrame({"task": ["t1"], "worker": ["ann"], "label": ["x"]}).to_csv("votes.csv", index=False)
-    assert "apply to scores of judges" in run("diagnose", "votes.csv", "--gold", "truth.csv").stderr
+    assert "apply to scores of judges" in run("diagnose", "votes.csv", "--texts", "truth.csv").stderr
 
 
 def test_the_page_has_judges_and_curves(run: Run, scores: Path) -> None:

@@ -106,7 +106,7 @@ def test_every_command_names_classes_of_the_truth_that_no_vote_has(
     result = run(command, votes, *options, gold.name)
     message = " ".join(result.stderr.split())
     assert "'catt'" in message
-    assert "Did you mean 'cat'?" in message
+    assert "id you mean 'cat'?" in message
     if "--score" in words:  # such tasks count as wrong, which is what a score is for
         assert result.exit_code == 0
         assert message.startswith("Warning: gold.csv: no label of the crowd is 'catt', so 1 task")
@@ -151,3 +151,15 @@ def test_further_columns_of_a_table(tmp_path: Path) -> None:
     assert weight is not None
     assert weight.to_dict() == {"t1": 2.5}
     assert read_column(tmp_path / "gold.csv", READING, "draw") is None
+
+
+@pytest.mark.parametrize(
+    "words", [("aggregate", "--score"), ("aggregate", "--gold"), ("audit", "--checked")], ids=" ".join
+)
+def test_inferred_labels_are_no_known_truth(run: Any, votes: Path, gold: Path, words: tuple[str, str]) -> None:
+    assert run("aggregate", votes, "-o", "results").exit_code == 0
+    result = run(words[0], votes, words[1], "results/labels.csv")
+    assert "Warning: results/labels.csv: wisecrowd inferred these labels, so they are no known truth" in result.stderr
+    Path("mine").mkdir()
+    Path("mine/labels.csv").write_text(gold.read_text())
+    assert "inferred" not in run(words[0], votes, words[1], "mine/labels.csv").stderr

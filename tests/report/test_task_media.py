@@ -41,6 +41,9 @@ class TestColumn:
         with pytest.raises(MissingColumn) as caught:
             read_task_column(path, "text", ("text",), task=None, column=None)
         assert "task" in caught.value.roles
+        assert "call it 'task', or as in the votes" in str(caught.value)
+        path.write_text("task,text\nt1,x\n")  # that of the votes has another name
+        assert read_task_column(path, "text", ("text",), task="photo nr", column=None).to_dict() == {"t1": "x"}
 
 
 class TestSeries:

@@ -110,3 +110,13 @@ def test_data_of_labelling_tools() -> None:
     assert describe_task_data({"text": "Hi", "_input_hash": 3}) == "Hi"
     assert describe_task_data({"data": {"a": "x", "b": 2, "meta": {"page": 1}}}) == "a: x\nb: 2"
     assert describe_task_data({"data": {"boxes": []}}) is None
+
+
+def test_the_task_column_of_an_audit_may_be_called_otherwise_than_that_of_the_votes(tmp_path: Path) -> None:
+    (tmp_path / "checks.csv").write_text("task,truth,stratum,weight,draw\nt7,,0,2.5,a-b-c\nt3,cat,0,2.5,a-b-c\n")
+    table = read_task_table(tmp_path, task="photo nr")
+    assert table.is_audit
+    assert table.truth.to_dict() == {"t3": "cat"}
+    assert list(table.columns) == ["stratum", "weight", "draw"]
+    with pytest.raises(InputError, match="absent does not exist"):
+        read_task_table(tmp_path / "absent")

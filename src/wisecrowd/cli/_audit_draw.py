@@ -102,7 +102,7 @@ def find_draw_command(path: Path) -> str:
     return words if isinstance(words, str) else ""
 
 
-def refuse_filled_checks(folder: Path, words: list[str], checked: Path | None) -> None:
+def refuse_filled_checks(folder: Path, words: list[str], checked: Path | None, check_columns: list[str]) -> None:
     """Raise an error if a folder has checks that a person filled in, which a draw would overwrite.
 
     Parameters
@@ -113,6 +113,8 @@ def refuse_filled_checks(folder: Path, words: list[str], checked: Path | None) -
         Command line that reads the same votes by the same method.
     checked : Path or None
         Checks that the command evaluates.
+    check_columns : list of str
+        Options that name columns of these checks.
     """
     from wisecrowd.errors import UsageError
     from wisecrowd.utils.text import count_noun
@@ -127,11 +129,11 @@ def refuse_filled_checks(folder: Path, words: list[str], checked: Path | None) -
         "contents that cannot be read" if n_filled is None else f"{count_noun(n_filled, 'task')} with a truth filled in"
     )
     other = folder.with_name(f"{folder.name}-2")
-    source = path if checked is None else checked
+    source = ["--checked", str(path)] if checked is None else [*check_columns, "--checked", str(checked)]
     raise UsageError(
         f"{path} has {what}, which a new draw would overwrite. To draw further tasks beside them: "
-        f"{shlex.join([*words, '--checked', str(source), '--size', 'N', '-o', str(other)])}. To evaluate them: "
-        f"{shlex.join([*words, '--checked', str(source), '-o', 'audited'])}. To begin anew, choose another folder with -o"
+        f"{shlex.join([*words, *source, '--size', 'N', '-o', str(other)])}. To evaluate them: "
+        f"{shlex.join([*words, *source, '-o', 'audited'])}. To begin anew, choose another folder with -o"
     )
 
 

@@ -165,6 +165,8 @@ def show_bullets(lines: Iterable[str]) -> None:
 def show_hanging(start: str, text: str, style: str = "") -> None:
     """Print ``start`` and a text with a hanging indent. Only blanks break lines, so that paths and ids can be copied.
 
+    A text that is a command line is not broken at all.
+
     Parameters
     ----------
     start : str
@@ -179,7 +181,9 @@ def show_hanging(start: str, text: str, style: str = "") -> None:
 
     out = console()
     indent = cell_len(start)
-    for number, line in enumerate(_wrapped(escape_controls(text), max(out.width - indent, 20))):
+    is_command = text.startswith("wisecrowd ")
+    lines = [escape_controls(text)] if is_command else _wrapped(escape_controls(text), max(out.width - indent, 20))
+    for number, line in enumerate(lines):
         out.print(Text.assemble((start if number == 0 else " " * indent, style), line), soft_wrap=True)
 
 

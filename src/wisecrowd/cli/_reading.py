@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wisecrowd.io import VoteSource
 
 PANEL = "Reading the votes"
+#: Votes of a worker on a task from which columns are probably swapped if there are more classes than tasks.
+MIN_REPEATS = 2
 
 Votes = Annotated[
     Path,
@@ -171,6 +173,7 @@ class Reading:
         try:
             crowd = io.read(source, **self.read_arguments())
             self._warn_single_class(crowd)
+            self._warn_swapped_columns(crowd)
             return crowd
         except InputError as error:
             error.args = (f"{error}{self._describe_other_problems(source)}",)  # in place: subclasses carry attributes
@@ -188,6 +191,23 @@ class Reading:
             f"{subject}, {preview(crowd.classes)}, so the labels are certain by construction and say nothing about the workers; if "
             "there are other classes, name all of them: --classes A,B,…"
         )
+
+    def _warn_swapped_columns(self, crowd: Crowd) -> None:
+        """Warn if there are more classes than tasks and workers label a task many times: the columns are probably swapped."""
+        if crowd.classes is None or crowd.worker is None or len(crowd.classes) <= crowd.n_tasks:
+            return
+        import numpy as np
+
+        from wisecrowd.cli._console import warn
+        from wisecrowd.errors import preview
+
+        is_new = (np.diff(crowd.task) != 0) | (np.diff(crowd.worker) != 0)  # votes are sorted by task and worker
+        if crowd.n_votes > MIN_REPEATS * (1 + int(is_new.sum())):
+            warn(
+                f"there are more classes ({len(crowd.classes):,}: {preview(crowd.classes)}) than tasks ({crowd.n_tasks:,}: "
+                f"{preview(crowd.tasks)}), and workers give several labels to one task; are the columns of tasks and labels "
+                "swapped? Name them: --task COLUMN --label COLUMN"
+            )
 
     def _describe_other_problems(self, source: VoteSource) -> str:
         """Return a sentence about all errors in the votes and the options that resolve them, if there are several."""
@@ -240,6 +260,11 @@ class GoldReading(Reading):
     gold_label: Annotated[
         str | None, _column("gold-label", "Column of the labels in the table of known truth (gold).")
     ] = None
+
+    def gold_words(self) -> list[str]:
+        """Return the options that name columns of a table of truth, as words of a command line."""
+        names = {"--gold-task": self.gold_task, "--gold-label": self.gold_label}
+        return [word for option, name in names.items() if name is not None for word in (option, name)]
 
     def check_gold_columns(self, *tables: Path | None) -> None:
         """Raise an error if columns of a table of truth are named but no such table is given."""

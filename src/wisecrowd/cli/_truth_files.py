@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
 
-#: Use of a table: gold is used in fitting, score only to evaluate, and checks are those of an audit.
-Use: TypeAlias = Literal["gold", "score", "checks"]
+#: Use of a table: gold is used in fitting, score only to evaluate, checks are those of an audit, and decisions those of a review.
+Use: TypeAlias = Literal["gold", "score", "checks", "decisions"]
 #: Examples of rows in a message.
 SHOWN = 3
 
@@ -41,7 +41,7 @@ def read_truth(
         Options by which the votes were read, and the columns of the truth.
     crowd : Crowd, optional
         Votes.
-    use : {"gold", "score", "checks"}, default="gold"
+    use : {"gold", "score", "checks", "decisions"}, default="gold"
         Use of the truth.
     other_tasks : bool, default=False
         Whether the truth may be of other tasks only, such as those that a learner predicts.
@@ -56,6 +56,7 @@ def read_truth(
     from wisecrowd.io.problems import MissingColumn
 
     source = VoteSource.detect(resolve_path(path))
+    _warn_inferred(path)
     options: dict[str, Any] = {
         "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None
     }  # fmt: skip
@@ -73,8 +74,30 @@ def read_truth(
     true_labels = _drop_unfilled(true_labels, path, use)
     if crowd is not None:
         check_truth_tasks(true_labels, crowd.tasks, path, normalise=reading.normalise, other_tasks=other_tasks)
-        _check_classes(true_labels, crowd, path, use, new_classes)
+        check_truth_classes(true_labels, crowd, path, use=use, new_classes=new_classes)
     return true_labels
+
+
+def _warn_inferred(path: Path) -> None:
+    """Warn if the truth is a table of labels that wisecrowd inferred."""
+    import json
+
+    from wisecrowd.cli._console import warn
+    from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, PREDICTIONS
+    from wisecrowd.cli._outputs import RECORD
+
+    record = path.parent / RECORD
+    if path.name not in (LABELS, LABELS_PARQUET, PREDICTIONS) or not record.is_file():
+        return
+    try:
+        files = json.loads(record.read_text(encoding="utf-8")).get("files")
+    except (OSError, ValueError, AttributeError):
+        return
+    if isinstance(files, list) and path.name in files:
+        warn(
+            f"{path}: wisecrowd inferred these labels, so they are no known truth, and say nothing about the accuracy; give labels "
+            "that an expert checked"
+        )
 
 
 def _drop_unfilled(truth: pd.Series, path: Path, use: Use) -> pd.Series:
@@ -138,8 +161,24 @@ def check_truth_tasks(
         warn(f"{path}: {len(absent):,} of its {len(truth):,} tasks {verb} ignored ({preview(absent)})")
 
 
-def _check_classes(truth: pd.Series, crowd: Crowd, path: Path, use: Use, new_classes: Sequence[str]) -> None:
-    """Compare true labels of tasks with votes with the classes of the votes."""
+def check_truth_classes(
+    truth: pd.Series, crowd: Crowd, path: Path, *, use: Use, new_classes: Sequence[str] = ()
+) -> None:
+    """Compare true labels of tasks with votes with the classes of the votes.
+
+    Parameters
+    ----------
+    truth : Series
+        Truth by task.
+    crowd : Crowd
+        Votes.
+    path : Path
+        File of the truth.
+    use : {"gold", "score", "checks", "decisions"}
+        Use of the truth. Unknown classes are a warning for a score, else an error.
+    new_classes : sequence of str, default=()
+        Classes that no vote names and that checks may have.
+    """
     import pandas as pd
 
     from wisecrowd.cli._console import warn
@@ -175,7 +214,7 @@ def _describe_wrong(unknown: pd.Series, classes: pd.Index, path: Path) -> str:
 
 def _describe_refused(unknown: pd.Series, classes: pd.Index, path: Path, use: Use, n_tasks: int) -> str:
     """Return an error about true classes that no vote names: the rows, the nearest classes, and what to do."""
-    from wisecrowd.errors import preview, suggest_name
+    from wisecrowd.errors import preview
     from wisecrowd.io.tables.spellings import match_spellings
 
     names = list(dict.fromkeys(map(str, unknown)))
@@ -186,7 +225,7 @@ def _describe_refused(unknown: pd.Series, classes: pd.Index, path: Path, use: Us
         noun = "row has" if len(unknown) == 1 else "rows have"
         text = f"{path}: {len(unknown):,} {noun} a class that no vote names"
     rows = [
-        f"{preview([label])} for task {preview([task])}" + suggest_name(str(label), map(str, classes))
+        f"{preview([label])} for task {preview([task])}{_suggest_class(str(label), classes)}"
         for task, label in list(unknown.items())[:SHOWN]
     ]
     text += f": {'; '.join(rows)}{'; …' * (len(unknown) > SHOWN)}. The classes are {preview(classes, 5)}."
@@ -195,12 +234,21 @@ def _describe_refused(unknown: pd.Series, classes: pd.Index, path: Path, use: Us
         return f"{text} They differ only in spelling: add --normalise"
     if use == "score":
         return f"{text} {columns}"
+    if use == "decisions":
+        return f"{text} Correct them in the table, or settle these tasks on the page: empty their truth"
     listed = ",".join(names[:SHOWN])
     if use == "checks":
         return f"{text} Correct them; if it is a true class that no vote names, say so: --new-classes {listed}"
     all_classes = ",".join([*map(str, classes[:5]), *["…"] * (len(classes) > 5), listed])
     advice = f"Correct them; if no vote names a true class, list all classes: --classes {all_classes}"
     return f"{text} {columns}. {advice}" if len(unknown) == n_tasks and n_tasks > 1 else f"{text} {advice}"
+
+
+def _suggest_class(label: str, classes: pd.Index) -> str:
+    from wisecrowd.errors import suggest_name
+
+    suggestion = suggest_name(label, map(str, classes)).strip()
+    return f" ({suggestion[0].lower()}{suggestion[1:]})" if suggestion else ""
 
 
 def _as_index(values: pd.Series) -> pd.Index:

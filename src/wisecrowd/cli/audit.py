@@ -117,11 +117,12 @@ def audit(
             "aggregate", method, parameter or [], 1
         )  # a misspelt name is an error before the votes are read
     words = fitting.to_words(votes, method, parameter or [], gold, reading)
+    check_columns = [] if gold is not None else reading.gold_words()
     inputs = [path for path in (votes, checked, gold) if path is not None]
     if output is not None:
         check_folder(output, [CHECKS, IMPORT, CLASSES, fitting.LABELS, RECORD], inputs)
     if output is not None and size is not None:
-        refuse_filled_checks(output, ["wisecrowd", "audit", *words], checked)
+        refuse_filled_checks(output, ["wisecrowd", "audit", *words], checked, check_columns)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
@@ -154,18 +155,8 @@ def audit(
         summary |= _summarize(result)
         facts += _result_lines(result)
         if result.n_more and size is None:
-            more = [
-                "wisecrowd",
-                "audit",
-                *words,
-                "--checked",
-                str(checked),
-                "--size",
-                str(result.n_more),
-                "-o",
-                "audit-2",
-            ]
-            facts.append(("More", shlex.join(more)))
+            options = [*check_columns, "--checked", str(checked), "--size", str(result.n_more), "-o", "audit-2"]
+            facts.append(("More", shlex.join(["wisecrowd", "audit", *words, *options])))
     else:
         facts.append(("Accuracy", f"expected {estimate.accuracy}, without checks"))
     if size is not None:
@@ -204,8 +195,10 @@ def _next_lines(words: list[str], output: Path) -> list[tuple[str, str]]:
     review = ["wisecrowd", "review", *words, "--tasks", str(output), "-o", "checked.csv"]
     evaluate = ["wisecrowd", "audit", *words, "--checked", str(output / CHECKS), "-o", "audited"]
     return [
-        ("Check", f"fill in the column truth of {output / CHECKS}, or: {shlex.join(review)}"),
-        ("Then", f"{shlex.join(evaluate)} (after a review: --checked checked.csv)"),
+        ("Check", f"fill in the column truth of {output / CHECKS}, or settle the tasks on a page:"),
+        ("", shlex.join(review)),
+        ("Then", shlex.join(evaluate)),
+        ("", "after a review: --checked checked.csv"),
     ]
 
 

@@ -36,7 +36,11 @@ def diagnose(
     members: members_file.MembersFile = None,
     gold: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Scores of judges: known truth of some tasks (gold)."),
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Gold: known truth of some tasks, used in fitting to rate the workers.",
+        ),
     ] = None,
     texts: Annotated[
         Path | None,
@@ -113,6 +117,7 @@ def diagnose(
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.diagnose import diagnose_crowd
     from wisecrowd.errors import UsageError
 
@@ -126,29 +131,32 @@ def diagnose(
             output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
-    if gold is not None or texts is not None or versions:
+    if texts is not None or versions:
         raise UsageError(
-            "--gold, --texts and --versions apply to scores of judges (columns task, judge, score) only; leave them out"
+            "--texts and --versions apply to scores of judges (columns task, judge, score) only; leave them out"
         )
     if other_answers is not None:
-        answers.check_unused(other_answers, {"--features": features, "--members": members})
+        answers.check_unused(other_answers, {"--features": features, "--members": members, "--gold": gold})
         answers.refuse_types(other_answers, "diagnose", ["masks"])
         diagnose_answers(
             other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
         )
         return
-    inputs = [path for path in (votes, members) if path is not None]
+    inputs = [path for path in (votes, members, gold) if path is not None]
     if output is not None:
         check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RATERS, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
     chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
-        result = diagnose_crowd(crowd, X, model=members_file.fit_model(chosen, crowd, member_info))
+        result = diagnose_crowd(
+            crowd, X, model=members_file.fit_model(chosen, crowd, member_info, gold_truth), gold=gold_truth
+        )
         _compute_in_steps(result)
         run: dict[str, Any] = {
             "figures": result.assessment.to_dict(),
@@ -156,6 +164,7 @@ def diagnose(
             "groups": list(result.groups.descriptions),
             "votes": str(votes),
             "members": fitting.path_text(members),
+            "gold": fitting.path_text(gold),
             "method": result.model.name,
             **reading.to_record(vote_source),
         }

@@ -18,9 +18,11 @@ from wisecrowd.cli._reading import GoldReading, Votes
 if TYPE_CHECKING:
     import pandas as pd
 
+    from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.tools.projects import Project
     from wisecrowd.io.vote_source import VoteSource
     from wisecrowd.service.review_app import ExportedFile, ReviewSession
+    from wisecrowd.service.review_decisions import DecisionLog
     from wisecrowd.service.review_queue import TaskTable
 
 
@@ -209,7 +211,10 @@ def _prepare(
         images=task_images,
     )
     _ = queue.aligned_texts, queue.aligned_images  # ids that do not match are an error before the page opens
+    if table is not None and tasks is not None:
+        table = _check_table(table, tasks, crowd, normalise=reading.normalise)
     log = DecisionLog(output, *_initial_decisions(table), question=reading.question or "")
+    _check_decisions(log, crowd, output)
     return ReviewSession(
         queue=queue, log=log, title=f"Review of {votes.stem}", reviewer=name, warnings=warnings,
         is_blind=bool(table is not None and table.is_audit) if blind is None else blind,
@@ -218,6 +223,41 @@ def _prepare(
         ),
         export=None if project is None else _make_export(project, output, reading.question),
     )  # fmt: skip
+
+
+def _check_table(table: TaskTable, path: Path, crowd: Crowd, *, normalise: bool) -> TaskTable:
+    """Return the tasks to review after comparing truth that was filled in with the classes of the votes."""
+    from dataclasses import replace
+
+    import pandas as pd
+
+    from wisecrowd.cli._truth_files import check_truth_classes
+    from wisecrowd.io.tables.spellings import match_spellings
+
+    if table.truth.empty:
+        return table
+    truth = table.truth
+    if normalise and crowd.classes is not None:
+        truth = pd.Series(match_spellings(pd.Index(truth), crowd.classes).astype(str), index=truth.index)
+    check_truth_classes(truth, crowd, path, use="decisions")
+    return replace(table, truth=truth)
+
+
+def _check_decisions(log: DecisionLog, crowd: Crowd, path: Path) -> None:
+    """Compare the decisions of a review that goes on with the tasks and classes of the votes."""
+    import pandas as pd
+
+    from wisecrowd.cli._truth_files import check_truth_classes, check_truth_tasks
+
+    if not log.gold:
+        return
+    decisions = pd.Series(log.gold, dtype=object)
+    try:
+        check_truth_tasks(decisions, crowd.tasks, path)
+        check_truth_classes(decisions, crowd, path, use="decisions")
+    except BaseException:
+        log.close()
+        raise
 
 
 def _initial_decisions(table: TaskTable | None) -> tuple[dict[str, dict[str, Any]], list[Any]]:

@@ -52,7 +52,14 @@ def read_task_column(
         try:
             return io.read_truth(path, task=task, truth=name).rename(noun)
         except MissingColumn as error:
-            if "task" in error.roles or column is not None:
+            if "task" in error.roles and task is not None:  # that of the votes may have another name here
+                return read_task_column(path, noun, names, task=None, column=column)
+            if "task" in error.roles:
+                raise MissingColumn(
+                    f"{path}: no column of task ids was recognised beside the {noun}s; call it 'task', or as in the votes",
+                    ("task",),
+                ) from None
+            if column is not None:
                 raise
     raise InputError(
         f"{path}: no column of {noun}s was recognised; call it {names[0]!r}, or name it: {noun}=... (--{noun}-column)"

@@ -265,7 +265,13 @@ class DecisionLog:
                 ) from None
             if number >= len(lines) - 2:  # a kill may have come before the table of the last line was written
                 tables.append(self.format_table())
-        if self.path.exists() and self.path.read_text(encoding="utf-8", errors="replace") not in tables:
+        content = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
+        if self.path.exists() and content not in tables:
+            if content.partition("\n")[0] != self.format_table().partition("\n")[0] or "draw" in self.columns:
+                raise UsageError(
+                    f"{self.path} has decisions of a review with other tasks, or was changed by another program; give the --tasks "
+                    "of that review, or choose another file with -o"
+                )
             raise UsageError(
                 f"{self.path} was changed by another program since the review wrote it; move it away to restore it from "
                 f"{self.journal_path.name}, or choose another file with -o"

@@ -18,7 +18,7 @@ from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.diagnose.assessment import CrowdAssessment
 from wisecrowd.errors import InputError, preview
 from wisecrowd.evaluate.confidence import LabelConfidence
-from wisecrowd.io.problems import MissingColumn
+from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.report.images import PATH_COLUMNS, read_images
 from wisecrowd.report.task_media import DATA_KEYS, align_with_tasks
 from wisecrowd.report.texts import TEXT_COLUMNS
@@ -98,7 +98,7 @@ def read_task_table(path: Path, *, task: str | None = None) -> TaskTable:
                 f"{path}: the folder has no {AUDIT_FILE}, as wisecrowd audit writes it; name a table of tasks"
             )
         path = path / AUDIT_FILE
-    tasks = _read_tasks(path, task)
+    tasks, task = _read_tasks(path, task)
     if not len(tasks):
         raise InputError(f"{path} has no tasks; expected one row per task to review")
     columns: dict[str, pd.Series] = {}
@@ -119,18 +119,24 @@ def read_task_table(path: Path, *, task: str | None = None) -> TaskTable:
     )
 
 
-def _read_tasks(path: Path, task: str | None) -> pd.Index:
-    """Return the ids of a table, also of rows in which nothing else is filled in."""
+def _read_tasks(path: Path, task: str | None) -> tuple[pd.Index, str | None]:
+    """Return the ids of a table, also of rows in which nothing else is filled in, and the name of their column.
+
+    The column of the votes may have another name.
+    """
     from wisecrowd.io.tables.columns import find_column
     from wisecrowd.io.tools.export_files import iter_rows
 
+    if not path.exists():
+        raise InputError(f"{path} does not exist; name a table of tasks, or a folder that wisecrowd audit wrote")
     if path.suffix not in (".csv", ".tsv"):
         raise InputError(f"{path}: expected a CSV or TSV table with a column of tasks; name one with --tasks")
     rows = [row for _, row in iter_rows(path, "\t" if path.suffix == ".tsv" else ",")]
     if not rows:
-        return pd.Index([])
-    column = task if task in rows[0] else find_column(list(rows[0]), "task")
-    return pd.Index(list(dict.fromkeys(row[column] for row in rows)), name="task")
+        return pd.Index([]), task
+    with prefix_errors(path):
+        column = task if task in rows[0] else find_column(list(rows[0]), "task")
+    return pd.Index(list(dict.fromkeys(row[column] for row in rows)), name="task"), column
 
 
 def find_disputed_tasks(crowd: Crowd, estimate: LabelConfidence, limit: int) -> pd.Index:

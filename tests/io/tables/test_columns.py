@@ -115,3 +115,10 @@ def test_all_missing_columns_are_told_at_once() -> None:
     with pytest.raises(MissingColumn, match=r"no column 'who' to be the worker.*there is no label column") as two:
         find_columns(["task", "x"], {"task": None, "worker": "who", "label": None})
     assert two.value.roles == ("worker", "label")
+
+
+def test_several_problems_are_sentences() -> None:
+    with pytest.raises(MissingColumn) as caught:
+        find_columns(["nr", "expert"], {"task": "photo", "truth": "text"})
+    assert ".." not in str(caught.value)
+    assert "?." not in str(caught.value)

@@ -119,3 +119,8 @@ def test_ids_take_the_spelling_of_a_vocabulary_unless_it_is_ambiguous() -> None:
     assert match_spellings(pd.Index(["T1", "2.0", "x"]), pd.Index(["t1", "2"])).tolist() == ["t1", "2", "x"]
     assert match_spellings(pd.Index(["CAT", "cat"]), pd.Index(["Cat", "cat"])).tolist() == ["CAT", "cat"]
     assert match_spellings(pd.Index(["28.0"]), pd.Index([28, 29])).tolist() == [28]
+
+
+def test_replacements_that_look_alike_are_visible() -> None:
+    _, note = unify_spellings(pa.chunked_array([["caf\u00e9", "cafe\u0301", "caf\u00e9"]]), "label")
+    assert note == "normalised 1 label: 'cafe\\u0301' to 'caf\u00e9'"

@@ -217,7 +217,9 @@ def find_columns(names: Sequence[str], requested: Mapping[str, str | None]) -> d
             candidates[missing_roles[0]] = others[0]
         problems.append(_describe_missing(names, {role: options[role] for role in missing_roles}))
     if problems:
-        raise MissingColumn(". ".join(problems), tuple(role for role in requested if role not in columns), candidates)
+        sentences = [problem if problem.endswith((".", "?")) else f"{problem}." for problem in problems[:-1]]
+        text = " ".join([*sentences, problems[-1]])
+        raise MissingColumn(text, tuple(role for role in requested if role not in columns), candidates)
     return columns
 
 

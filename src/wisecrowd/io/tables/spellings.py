@@ -11,8 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wisecrowd.errors import preview
-from wisecrowd.utils.text import count_noun
+from wisecrowd.utils.text import count_noun, escape_lookalikes, shorten
 
 #: Characters that are not seen and not spaces: format characters such as zero-width spaces, variation selectors, fillers.
 INVISIBLE = r"\p{Cf}\x{34F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{FE00}-\x{FE0F}"
@@ -221,10 +220,15 @@ def unify_spellings(
     indices = pa.array(new_codes[codes], pa.int32(), mask=codes < 0)
     array = pa.DictionaryArray.from_arrays(indices, pa.array(new_texts, kind))
     first = zip(frame["text"][is_changed][:3], new[is_changed][:3], strict=True)
-    changes = ", ".join(f"{preview([old])} to {preview([text])}" for old, text in first)
+    changes = ", ".join(" to ".join(map(_quote, pair)) for pair in first)
     n_changed = int(is_changed.sum())
     note = f"normalised {count_noun(n_changed, noun)}: {changes}" + ", …" * (n_changed > 3)
     return pa.chunked_array([array]), note
+
+
+def _quote(text: str) -> str:
+    """Return a text in quotes, shortened, in which look-alikes of other characters are visible."""
+    return f"'{shorten(escape_lookalikes(text))}'"
 
 
 def match_spellings(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
