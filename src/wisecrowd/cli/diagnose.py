@@ -128,7 +128,7 @@ def diagnose(
         )
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members})
-        answers.refuse_types(other_answers, "diagnose", ["masks", "texts"])
+        answers.refuse_types(other_answers, "diagnose", ["polygons", "masks", "texts"])
         diagnose_answers(
             other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
         )
