@@ -274,7 +274,20 @@ def rasterise_polygons(rings: PolygonRings, task: NDArray[np.integer], n_tasks: 
         np.clip(np.ceil(crossing[side] - 1e-9).astype(np.int64), 0, height[polygon[into]]) for side in (into, out)
     )
     position = column[into] * height[polygon[into]]
-    cells = MaskRuns.from_runs(polygon[into], position + top, position + bottom, height, n_cells[task, 0])
+    runs = [polygon[into], position + top, position + bottom]
+    # A polygon so thin that it contains no centre gets the cell in the middle of its box.
+    thin = np.flatnonzero(np.bincount(runs[0], runs[2] - runs[1], len(rings)) == 0)
+    if thin.size:
+        middle = boxes[thin, :2] + boxes[thin, 2:] / 2
+        cell = ((middle - origin[task[thin]]) / cell_size[task[thin]]).astype(np.int64)
+        cell = np.minimum(cell, n_cells[task[thin]] - 1)
+        place = cell[:, 0] * height[thin] + cell[:, 1]
+        is_thin = np.isin(runs[0], thin)
+        parts = [
+            np.concatenate([run[~is_thin], added]) for run, added in zip(runs, (thin, place, place + 1), strict=True)
+        ]
+        runs = [part[np.argsort(parts[0], kind="stable")] for part in parts]
+    cells = MaskRuns.from_runs(*runs, height, n_cells[task, 0])
     return PolygonGrid(cells, origin, cell_size)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
@@ -107,13 +108,15 @@ class PolygonCrowd(MarkCrowd):
         return {"polygon": polygons[row]}
 
 
-def format_polygons(rings: PolygonRings) -> list[str]:
+def format_polygons(rings: PolygonRings, *, digits: int | None = None) -> list[str]:
     """Return polygons as JSON texts, for tables.
 
     Parameters
     ----------
     rings : PolygonRings
         Polygons.
+    digits : int, default=None
+        Significant digits of coordinates; by default all.
 
     Returns
     -------
@@ -121,7 +124,9 @@ def format_polygons(rings: PolygonRings) -> list[str]:
 
     Examples
     --------
-    >>> format_polygons(parse_polygons([[0, 0, 4, 0, 0.5, 2]]))
-    ['[[0, 0], [4, 0], [0.5, 2]]']
+    >>> format_polygons(parse_polygons([[0, 0, 4, 0, 1 / 3, 2]]), digits=3)
+    ['[[0, 0], [4, 0], [0.333, 2]]']
     """
-    return ["[" + ", ".join(f"[{x:.10g}, {y:.10g}]" for x, y in ring) + "]" for ring in rings.to_lists()]
+    if digits is None:
+        return [json.dumps(ring) for ring in rings.to_lists()]
+    return ["[" + ", ".join(f"[{x:.{digits}g}, {y:.{digits}g}]" for x, y in ring) + "]" for ring in rings.to_lists()]

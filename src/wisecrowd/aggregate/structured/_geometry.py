@@ -154,7 +154,7 @@ class PolygonGeometry:
         weight /= np.median(weight)
         is_inside = vote(weight)
         cells = patterns.select_masks(is_inside, votes.height, votes.width)
-        # Marks that share less than half of their cells with others may leave nothing; the largest mark stands for them.
+        # Polygons that share few cells may leave nothing; the largest polygon stands for them.
         lost = cells.area == 0
         if lost.any():
             by_size = np.lexsort((-votes.masks.area, votes.task))

@@ -40,7 +40,7 @@ class PolygonConsensus(MarkAggregator):
 
     vertex_offset_: NDArray[np.int64] = fitted(
         help="Position of the first vertex of each object, in the order of the last coordinate.",
-        shape=("n_objects + 1",),
+        shape=("n_offsets",),
     )
     vertices_: Array = fitted(help="Vertices of the objects.", shape=("n_vertices", 2), finite=True)
 
@@ -81,4 +81,4 @@ class PolygonConsensus(MarkAggregator):
         return rings.take(self.object_coordinates_[:, -1].astype(np.int64))
 
     def _place_columns(self) -> dict[str, Any]:
-        return {"polygon": np.array(format_polygons(self.rings_), dtype=object)}
+        return {"polygon": np.array(format_polygons(self.rings_, digits=8), dtype=object)}
