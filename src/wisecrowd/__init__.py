@@ -89,6 +89,8 @@ _HOME = {
     "Panel": "aggregate.categorical.panel.panel",
     "PointConsensus": "aggregate.structured.point_consensus",
     "PointCrowd": "data.points",
+    "PolygonConsensus": "aggregate.structured.polygon_consensus",
+    "PolygonCrowd": "data.polygons",
     "Rasch": "aggregate.categorical.rasch",
     "RaterMean": "aggregate.numeric.rater_mean",
     "Raykar": "learn.raykar",
@@ -151,6 +153,7 @@ _HOME = {
     "read_label_sets": "io.answer_tables",
     "read_masks": "io.answer_tables",
     "read_points": "io.answer_tables",
+    "read_polygons": "io.answer_tables",
     "read_scores": "io.answer_tables",
     "read_spans": "io.answer_tables",
     "read_texts": "io.answer_tables",
@@ -168,6 +171,7 @@ _HOME = {
     "simulate_label_sets": "simulate.label_sets",
     "simulate_masks": "simulate.masks",
     "simulate_points": "simulate.marks",
+    "simulate_polygons": "simulate.polygons",
     "simulate_ratings": "simulate.ratings",
     "simulate_scores": "simulate.scores",
     "simulate_spans": "simulate.marks",
@@ -232,6 +236,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.structured.box_consensus import BoxConsensus as BoxConsensus
     from wisecrowd.aggregate.structured.hmm_crowd import HMMCrowd as HMMCrowd
     from wisecrowd.aggregate.structured.point_consensus import PointConsensus as PointConsensus
+    from wisecrowd.aggregate.structured.polygon_consensus import PolygonConsensus as PolygonConsensus
     from wisecrowd.aggregate.structured.span_consensus import SpanConsensus as SpanConsensus
     from wisecrowd.aggregate.text.rover import Rover as Rover
     from wisecrowd.aggregate.text.text_medoid import TextMedoid as TextMedoid
@@ -253,6 +258,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
     from wisecrowd.data.masks import MaskCrowd as MaskCrowd
     from wisecrowd.data.points import PointCrowd as PointCrowd
+    from wisecrowd.data.polygons import PolygonCrowd as PolygonCrowd
     from wisecrowd.data.scores import ScoreCrowd as ScoreCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.data.spans import SpanCrowd as SpanCrowd
@@ -290,6 +296,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io.answer_tables import read_label_sets as read_label_sets
     from wisecrowd.io.answer_tables import read_masks as read_masks
     from wisecrowd.io.answer_tables import read_points as read_points
+    from wisecrowd.io.answer_tables import read_polygons as read_polygons
     from wisecrowd.io.answer_tables import read_scores as read_scores
     from wisecrowd.io.answer_tables import read_spans as read_spans
     from wisecrowd.io.answer_tables import read_texts as read_texts
@@ -337,6 +344,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.simulate.marks import simulate_points as simulate_points
     from wisecrowd.simulate.marks import simulate_spans as simulate_spans
     from wisecrowd.simulate.masks import simulate_masks as simulate_masks
+    from wisecrowd.simulate.polygons import simulate_polygons as simulate_polygons
     from wisecrowd.simulate.ratings import simulate_ratings as simulate_ratings
     from wisecrowd.simulate.scores import simulate_scores as simulate_scores
     from wisecrowd.simulate.texts import simulate_texts as simulate_texts

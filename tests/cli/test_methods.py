@@ -22,7 +22,7 @@ def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
     told = [row.strip() for row in rows if row.split() and row.split()[0] in wc.methods()]
     assert max(row.count("\n") for row in told) <= 2
     marks = {"[ratings]": "ordinal", "[numbers]": "numeric", "[pairs]": "pairwise", "[sets]": "multilabel"}
-    marks |= {f"[{kind}]": kind for kind in ("boxes", "points", "spans", "masks", "texts")}
+    marks |= {f"[{kind}]": kind for kind in ("boxes", "points", "polygons", "spans", "masks", "texts")}
     other_types = {
         name: method.answer_types for name, method in wc.methods().items() if "categorical" not in method.answer_types
     }

@@ -14,10 +14,12 @@ from wisecrowd.base.registry import methods
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.errors import ignore_fit_warnings
 from wisecrowd.simulate.marks import simulate_boxes, simulate_points, simulate_spans
+from wisecrowd.simulate.polygons import simulate_polygons
 
 SIMULATIONS: dict[str, Callable[..., Any]] = {
     "boxes": simulate_boxes,
     "points": simulate_points,
+    "polygons": simulate_polygons,
     "spans": simulate_spans,
 }
 NAMES = [name for name, kind in methods("aggregate").items() if issubclass(kind, MarkAggregator)]

@@ -11,6 +11,7 @@ DEFAULT_METHODS = {
     "multilabel": "label-set-mixture",
     "boxes": "box-consensus",
     "points": "point-consensus",
+    "polygons": "polygon-consensus",
     "spans": "span-consensus",
     "masks": "staple",
     "scores": "panel",

@@ -18,6 +18,7 @@ from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.base.label_set_aggregator import find_f1_threshold
 from wisecrowd.data.arrow_tables import DataFrameLike
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.polygon_rings import PolygonRings
 from wisecrowd.data.types import FeaturesLike
 from wisecrowd.errors import InputError, NoPosterior, UsageError, check_choice
 
@@ -39,6 +40,8 @@ class InferredObjects(NamedTuple):
         Probability that the place is right, given that the object is real.
     n_marks : ndarray of shape (n_objects,)
         Number of workers who marked an object.
+    rings : PolygonRings or None
+        Outlines of objects that are polygons; the last coordinate is the position in it.
     """
 
     task: NDArray[np.int64]
@@ -46,6 +49,7 @@ class InferredObjects(NamedTuple):
     class_probs: Array
     boundary_confidence: Array
     n_marks: NDArray[np.int64]
+    rings: PolygonRings | None = None
 
 
 class WorkerQuality(NamedTuple):
@@ -221,7 +225,8 @@ class MarkAggregator(Aggregator):
             crowd = expected.from_frame(votes)
         if crowd.n_marks == 0:
             raise InputError(
-                f"there are no {expected.plural}; expected a row per {expected.noun} with {', '.join(expected.coordinate_names)}"
+                f"there are no {expected.plural}; expected a row per {expected.noun} with "
+                f"{', '.join(expected.place_columns or expected.coordinate_names)}"
             )
         return crowd
 
@@ -237,8 +242,7 @@ class MarkAggregator(Aggregator):
         """Table of all objects that somebody marked: place, label, confidence, marks, votes, and whether it is chosen."""
         confidence = self._confidence
         columns: dict[str, Any] = {"task": self.task_index_.take(self.object_task_)}
-        places = self.crowd_class.format_coordinates(self.object_coordinates_)
-        columns |= dict(zip(self.crowd_class.coordinate_names, places, strict=True))
+        columns |= self._place_columns()
         columns |= {
             "label": self.classes_[self.object_probs_.argmax(axis=1)],
             "confidence": confidence,
@@ -247,6 +251,11 @@ class MarkAggregator(Aggregator):
             "chosen": confidence >= self.threshold_,
         }
         return pd.DataFrame(columns)
+
+    def _place_columns(self) -> dict[str, Any]:
+        """Return the columns with the places of objects."""
+        places = self.crowd_class.format_coordinates(self.object_coordinates_)
+        return dict(zip(self.crowd_class.coordinate_names, places, strict=True))
 
     @property
     def objects_(self) -> pd.DataFrame:

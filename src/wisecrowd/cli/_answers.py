@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Items, and workers, named in the summary.
 SHOWN = 5
 #: Answer types whose results are objects.
-MARKS = ("boxes", "points", "spans")
+MARKS = ("boxes", "points", "polygons", "spans")
 #: Answer types that some commands do not take.
 OBJECTS_AND_TEXTS = (*MARKS, "masks", "texts")
 

@@ -42,6 +42,7 @@ ANSWER_MARKS = {
     "multilabel": Mark("[sets]", "infers which of several labels apply", "tags.csv"),
     "boxes": Mark("[boxes]", "infers objects from boxes on images", "boxes.csv"),
     "points": Mark("[points]", "infers objects from points on images", "points.csv"),
+    "polygons": Mark("[polygons]", "infers objects from polygons on images", "polygons.csv"),
     "spans": Mark("[spans]", "infers spans of texts", "spans.csv"),
     "masks": Mark("[masks]", "infers masks of images, pixel by pixel", "masks.csv"),
     "texts": Mark("[texts]", "combines texts, such as transcriptions", "texts.csv"),

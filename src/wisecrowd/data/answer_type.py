@@ -14,6 +14,7 @@ AnswerType: TypeAlias = Literal[
     "multilabel",
     "boxes",
     "points",
+    "polygons",
     "spans",
     "masks",
     "scores",

@@ -53,6 +53,8 @@ class MarkCrowd(AnswersByTask):
 
     #: Columns of ``coordinates``.
     coordinate_names: ClassVar[tuple[str, ...]]
+    #: Columns of tables with the place of a mark; by default, those of ``coordinates``.
+    place_columns: ClassVar[tuple[str, ...]] = ()
     #: Word for one mark, for messages. It is the class of marks that have none.
     noun: ClassVar[str]
     #: Word for several marks.
@@ -145,9 +147,10 @@ class MarkCrowd(AnswersByTask):
         InputError
             If a column is absent, or a value is missing or invalid.
         """
-        names = {role: role for role in ("task", "worker", "label", *cls.coordinate_names)} | dict(columns or {})
+        places_by_role = cls.place_columns or cls.coordinate_names
+        names = {role: role for role in ("task", "worker", "label", *places_by_role)} | dict(columns or {})
         table = as_table(frame, list(names.values()))
-        required = [names[role] for role in ("task", "worker", *cls.coordinate_names)]
+        required = [names[role] for role in ("task", "worker", *places_by_role)]
         absent = [name for name in required if name not in table.column_names]
         if absent:
             raise InputError(
@@ -180,7 +183,7 @@ class MarkCrowd(AnswersByTask):
         )  # fmt: skip
 
     @classmethod
-    def _read_places(cls, table: pa.Table, names: Mapping[str, str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _read_places(cls, table: pa.Table, names: Mapping[str, str]) -> tuple[Any, NDArray[np.int64]]:
         """Return the coordinates of the rows with marks, and the positions of these rows."""
         values, missing = [], []
         for role in cls.coordinate_names:
@@ -282,8 +285,12 @@ class MarkCrowd(AnswersByTask):
         is_kept = rank[self.mark] >= 0
         return type(self)(
             self.task[selected_votes], self.worker[selected_votes], rank[self.mark[is_kept]], self.label[is_kept],
-            self.coordinates[is_kept], tasks=self.tasks, workers=self.workers, classes=self.classes,
+            self._take_places(np.flatnonzero(is_kept)), tasks=self.tasks, workers=self.workers, classes=self.classes,
         )  # fmt: skip
+
+    def _take_places(self, rows: NDArray[np.int64]) -> Any:
+        """Return the places of some marks, as the constructor takes them."""
+        return self.coordinates[rows]
 
     # ------------------------------------------------------------------ output
 
@@ -303,12 +310,16 @@ class MarkCrowd(AnswersByTask):
         frame = pd.DataFrame(
             {"task": self.tasks.take(self.task[assignment]), "worker": self.workers.take(self.worker[assignment])}
         )
-        places = np.vstack([self.coordinates, np.full((1, len(self.coordinate_names)), np.nan)])[row]
-        for name, column in zip(self.coordinate_names, self.format_coordinates(places), strict=True):
+        for name, column in self._format_places(row).items():
             frame[name] = column
         codes = np.append(self.label, -1)[row]
         frame["label"] = np.array([*self.classes, None], dtype=object)[codes]  # code -1 is the last entry
         return frame
+
+    def _format_places(self, row: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the columns of places of some marks; row -1 is a vote without marks."""
+        places = np.vstack([self.coordinates, np.full((1, len(self.coordinate_names)), np.nan)])[row]
+        return dict(zip(self.coordinate_names, self.format_coordinates(places), strict=True))
 
     @classmethod
     def format_coordinates(cls, coordinates: NDArray[np.float64]) -> list[Any]:

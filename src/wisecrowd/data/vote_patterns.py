@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from wisecrowd.data.mask_runs import MaskRuns
+from wisecrowd.data.mask_runs import MaskRuns, concatenate_masks
 from wisecrowd.data.masks import MaskCrowd
 
 Array = NDArray[np.float64]
@@ -206,3 +207,29 @@ def _number_patterns(task: Codes, words: Words, n_tasks: int, n_bits: int) -> tu
     pattern = np.empty(n, dtype=np.int64)
     pattern[order] = np.cumsum(is_new) - 1
     return pattern, order[is_new]
+
+
+def count_shared_pixels(one: MaskRuns, other: MaskRuns) -> Array:
+    """Count the pixels that pairs of masks share.
+
+    Parameters
+    ----------
+    one, other : MaskRuns
+        Masks; the masks of a pair have the same size.
+
+    Returns
+    -------
+    ndarray of shape (n_masks,)
+
+    Examples
+    --------
+    >>> count_shared_pixels(MaskRuns.from_arrays([[[1, 1, 0]]]), MaskRuns.from_arrays([[[0, 1, 1]]])).tolist()
+    [1.0]
+    """
+    n = len(one)
+    both = MaskCrowd(
+        np.tile(np.arange(n), 2), np.repeat([0, 1], n), concatenate_masks([one, other]),
+        tasks=pd.RangeIndex(n), workers=pd.RangeIndex(2),
+    )  # fmt: skip
+    patterns = find_vote_patterns(both)
+    return patterns.sum_over_tasks(np.where(patterns.n_marks == 2, patterns.n_pixels, 0.0))

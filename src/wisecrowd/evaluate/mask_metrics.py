@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wisecrowd.data.mask_runs import MaskRuns, concatenate_masks, parse_masks
-from wisecrowd.data.masks import MaskCrowd
-from wisecrowd.data.vote_patterns import find_vote_patterns
+from wisecrowd.data.mask_runs import MaskRuns, parse_masks
+from wisecrowd.data.vote_patterns import count_shared_pixels
 from wisecrowd.errors import InputError, preview
 
 
@@ -50,14 +49,7 @@ def score_masks(
     n = len(answers)
     if n != len(references):
         raise InputError(f"there are {n:,} masks and {len(references):,} true masks; expected one for each")
-    tasks = pd.RangeIndex(n)
-    codes = np.concatenate([np.arange(n), np.arange(n)])
-    both = MaskCrowd(
-        codes, np.repeat([0, 1], n), concatenate_masks([answers, references]),
-        tasks=pd.Index(tasks), workers=pd.Index(["mask", "truth"]),
-    )  # fmt: skip
-    patterns = find_vote_patterns(both)
-    shared = patterns.sum_over_tasks(np.where(patterns.n_marks == 2, patterns.n_pixels, 0.0))
+    shared = count_shared_pixels(answers, references)
     total = answers.area + references.area
     columns = {
         "iou": np.divide(shared, total - shared, out=np.ones(n), where=total > 0),

@@ -15,11 +15,18 @@ from wisecrowd.data.boxes import BoxCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.overlaps import SimilarPairs, find_box_pairs, find_point_pairs, find_span_pairs
 from wisecrowd.data.points import PointCrowd
+from wisecrowd.data.polygon_rings import find_polygon_pairs, parse_polygons, rasterise_polygons
+from wisecrowd.data.polygons import PolygonCrowd
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 
-Kind = Literal["boxes", "points", "spans"]
-_CROWDS: dict[str, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
+Kind = Literal["boxes", "points", "polygons", "spans"]
+_CROWDS: dict[str, type[MarkCrowd]] = {
+    "boxes": BoxCrowd,
+    "points": PointCrowd,
+    "polygons": PolygonCrowd,
+    "spans": SpanCrowd,
+}
 #: Overlaps are compared with this tolerance, so that rounding does not turn equal objects into different ones.
 TOLERANCE = 1e-9
 
@@ -63,10 +70,10 @@ def score_objects(
         Objects, such as ``objects_`` of a fit: task, coordinates and label.
     truth : DataFrame
         True objects with the same columns. Objects of tasks without true objects count as wrong; leave out tasks without truth.
-    kind : {"boxes", "points", "spans"}
+    kind : {"boxes", "points", "polygons", "spans"}
         Kind of objects.
     min_iou : float, default=None
-        Intersection over union from which a pair matches; by default 0.5 for boxes, and 1 (exactly equal) for spans.
+        Intersection over union from which a pair matches; by default 0.5 for boxes and polygons, and 1 (exactly equal) for spans.
     radius : float, default=None
         Distance up to which points match.
     match_labels : bool, default=True
@@ -91,13 +98,14 @@ def score_objects(
     (1.0, 0.5)
     """
     check_choice("kind", kind, tuple(_CROWDS))
-    columns = _CROWDS[kind].coordinate_names
+    columns = _CROWDS[kind].place_columns or _CROWDS[kind].coordinate_names
     for name, table in (("objects", objects), ("truth", truth)):
         absent = [column for column in ("task", *columns) if column not in table]
         if absent:
             raise InputError(f"{name} has no column {preview(absent)}; {kind} need task, {', '.join(columns)}")
     n_objects, n_true = len(objects), len(truth)
-    places = pd.concat([objects[list(columns)], truth[list(columns)]]).to_numpy(dtype=np.float64)
+    places: Any = pd.concat([objects[list(columns)], truth[list(columns)]])
+    places = parse_polygons(places["polygon"].tolist()) if kind == "polygons" else places.to_numpy(dtype=np.float64)
     groups = [_as_keys(pd.concat([objects["task"], truth["task"]]))]
     if match_labels and "label" in objects and "label" in truth:
         groups.append(_as_keys(pd.concat([objects["label"], truth["label"]])))
@@ -124,7 +132,7 @@ def _as_keys(values: pd.Series) -> list[Hashable]:
 
 
 def _find_matches(
-    kind: str, group: NDArray[Any], places: NDArray[np.float64], min_iou: float | None, radius: float | None
+    kind: str, group: NDArray[Any], places: Any, min_iou: float | None, radius: float | None
 ) -> tuple[SimilarPairs, NDArray[np.bool_]]:
     """Return pairs of objects, and which of them are similar enough to match."""
     if kind == "points":
@@ -132,8 +140,12 @@ def _find_matches(
             raise UsageError(f"points match within a positive radius; got {radius}. Give radius=10 for ten pixels")
         pairs = find_point_pairs(group, places, radius)
         return pairs, pairs.similarity >= 0.5 - TOLERANCE
-    threshold = min_iou if min_iou is not None else {"boxes": 0.5, "spans": 1.0}[kind]
+    threshold = min_iou if min_iou is not None else {"boxes": 0.5, "polygons": 0.5, "spans": 1.0}[kind]
     if not 0 < threshold <= 1:
         raise UsageError(f"min_iou must be above 0 and at most 1; got {threshold}")
+    if kind == "polygons":
+        cells = rasterise_polygons(places, group, int(group.max(initial=-1)) + 1).cells
+        pairs = find_polygon_pairs(group, places, cells)
+        return pairs, pairs.similarity / (2 - pairs.similarity) >= threshold - TOLERANCE
     pairs = (find_box_pairs if kind == "boxes" else find_span_pairs)(group, places)
     return pairs, pairs.similarity / (2 - pairs.similarity) >= threshold - TOLERANCE

@@ -18,6 +18,7 @@ from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.points import PointCrowd
+from wisecrowd.data.polygons import PolygonCrowd
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.data.texts import TextCrowd
@@ -62,6 +63,7 @@ _MARKS: dict[AnswerType, dict[str, tuple[str, ...]]] = {
         "height": ("height", "h", "boxheight", "bboxheight"),
     },
     "points": {"x": ("x", "pointx"), "y": ("y", "pointy")},
+    "polygons": {"polygon": ("polygon", "vertices", "polygonpoints")},
     "spans": {
         "start": ("start", "startoffset", "startchar", "starttoken", "tokenstart", "begin"),
         "end": ("end", "endoffset", "endchar", "endtoken", "tokenend", "stop"),
@@ -74,7 +76,12 @@ _SIZES = {"height": ("height", "imageheight", "h"), "width": ("width", "imagewid
 _TEXT = ("text", "transcription", "transcript", "transcribedtext", "translation", "caption", "summary")
 #: Further names of columns with true texts.
 _TRUE_TEXT = ("truth", "reference", "gold", "groundtruth")
-MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {"boxes": BoxCrowd, "points": PointCrowd, "spans": SpanCrowd}
+MARK_CROWDS: dict[AnswerType, type[MarkCrowd]] = {
+    "boxes": BoxCrowd,
+    "points": PointCrowd,
+    "polygons": PolygonCrowd,
+    "spans": SpanCrowd,
+}
 #: Noun phrases for messages.
 NOUNS: dict[AnswerType, str] = {
     "pairwise": "comparisons of two items",
@@ -110,7 +117,7 @@ class AnswerTable:
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "masks", "scores", "texts"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "polygons", "spans", "masks", "scores", "texts"}
         Type of the answers.
     source : VoteSource
         File.
@@ -241,7 +248,7 @@ def build_answers(answer_type: AnswerType, table: pa.Table, columns: Mapping[str
 
     Parameters
     ----------
-    answer_type : {"pairwise", "multilabel", "boxes", "points", "spans", "masks", "scores", "texts"}
+    answer_type : {"pairwise", "multilabel", "boxes", "points", "polygons", "spans", "masks", "scores", "texts"}
         Type of the answers.
     table : pyarrow.Table
         Rows.
@@ -688,6 +695,37 @@ def read_points(
     """
     crowd = _read_marks(path, "points", columns, question, duplicates)
     assert isinstance(crowd, PointCrowd)
+    return crowd
+
+
+def read_polygons(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> PolygonCrowd:
+    """Read polygons from a table with one polygon per row; see `read_boxes`.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        File, or dataset folder with polygons.parquet. A polygon is a list of points: ``[[x, y], [x, y], ...]``.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, worker. Other columns have common names: polygon, label.
+
+    Returns
+    -------
+    PolygonCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("polygons.csv").write_text('task,worker,polygon\\ni1,ann,"[[0, 0], [4, 0], [0, 2]]"\\ni1,bob,\\n')
+    >>> read_polygons("polygons.csv")
+    PolygonCrowd(1 polygon in 2 votes: 1 task x 2 workers, 1 class)
+    """
+    crowd = _read_marks(path, "polygons", columns, None, "error")
+    assert isinstance(crowd, PolygonCrowd)
     return crowd
 
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.data.polygon_rings import PolygonRings
+
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
@@ -35,12 +37,15 @@ class Boundaries(NamedTuple):
         Weight of a worker's marks relative to a typical worker's.
     worker_error : ndarray of shape (n_workers,)
         Standard deviation of boundaries relative to the size of objects, or the probability of a wrong boundary.
+    rings : PolygonRings or None
+        Outlines of objects that are polygons.
     """
 
     coordinates: Array
     confidence: Array
     worker_precision: Array
     worker_error: Array
+    rings: PolygonRings | None = None
 
 
 def compute_medians(values: Array, mark_object: Codes, n_objects: int) -> Array:

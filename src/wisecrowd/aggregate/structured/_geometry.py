@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.structured._boundaries import (
+    PRECISION_PRIOR,
     Boundaries,
     compute_medians,
     merge_by_precision,
     merge_by_vote,
 )
+from wisecrowd.base.mask_aggregator import TIE_TOLERANCE, compute_vote_iou
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.mask_runs import concatenate_masks
+from wisecrowd.data.masks import MaskCrowd
+from wisecrowd.data.outlines import trace_outlines
 from wisecrowd.data.overlaps import SimilarPairs, find_box_pairs, find_point_pairs, find_span_pairs
+from wisecrowd.data.polygon_rings import PolygonRings, concatenate_rings, find_polygon_pairs, rasterise_polygons
+from wisecrowd.data.polygons import PolygonCrowd
+from wisecrowd.data.vote_patterns import find_vote_patterns
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -22,6 +31,8 @@ Codes = NDArray[np.int64]
 #: The radius of points, in medians of the distance between nearest points of two workers. Two normal errors in the plane
 #: differ by less than 2.5 medians in 99 of 100 cases.
 RADIUS_FACTOR = 2.5
+#: Smallest distance of a worker's polygons from the result, so that no worker decides alone.
+MIN_DISTANCE = 0.01
 #: Pairs of points that are compared to estimate the radius.
 MAX_RADIUS_PAIRS = 1 << 21
 
@@ -97,6 +108,75 @@ class BoxGeometry:
     def measure(self, coordinates: Array) -> Array:
         """See `Geometry.measure`."""
         return np.asarray(coordinates[:, 2] * coordinates[:, 3])
+
+
+class PolygonGeometry:
+    """Polygons: Dice coefficient of the cells that they cover, and a weighted vote on cells.
+
+    Parameters
+    ----------
+    crowd : PolygonCrowd
+        Polygons.
+    """
+
+    def __init__(self, crowd: PolygonCrowd) -> None:
+        self.rings = crowd.get_rings()
+        self.grid = rasterise_polygons(self.rings, crowd.mark_task, crowd.n_tasks)
+
+    def find_pairs(self, crowd: MarkCrowd) -> SimilarPairs:
+        """See `Geometry.find_pairs`."""
+        return find_polygon_pairs(crowd.mark_task, self.rings, self.grid.cells)
+
+    def merge(self, crowd: MarkCrowd, mark_object: Codes, real: Array) -> Boundaries:
+        """See `Geometry.merge`."""
+        n_objects, worker = len(real), crowd.mark_worker
+        votes = MaskCrowd(
+            mark_object, worker, self.grid.cells, tasks=pd.RangeIndex(n_objects), workers=pd.RangeIndex(crowd.n_workers)
+        )
+        patterns = find_vote_patterns(votes)
+        evidence = np.where(votes.votes_per_task > 1, real, 0.0)[
+            votes.task
+        ]  # a single mark says nothing about precision
+        chances = np.bincount(votes.worker, evidence, crowd.n_workers)
+
+        def vote(weight: Array) -> NDArray[np.bool_]:
+            """Return the patterns of cells that at least half of the workers of an object enclosed."""
+            own = weight[votes.worker]
+            share = (patterns.marks @ own) / np.bincount(votes.task, own, n_objects)[patterns.task]
+            return np.asarray((share >= 0.5 - TIE_TOLERANCE) & (patterns.n_marks > 0))
+
+        # Distances are measured from the vote with equal weights: with weights, one worker could come to own every object.
+        distance = evidence * (1 - compute_vote_iou(patterns, votes, vote(np.ones(crowd.n_workers))))
+        total = np.bincount(votes.worker, distance, crowd.n_workers)
+        typical = total.sum() / chances.sum() if chances.sum() > 0 else 1.0
+        error = np.maximum((total + PRECISION_PRIOR * typical) / (chances + PRECISION_PRIOR), MIN_DISTANCE)
+        weight = np.log1p(1 / error)
+        weight /= np.median(weight)
+        is_inside = vote(weight)
+        cells = patterns.select_masks(is_inside, votes.height, votes.width)
+        # Polygons that share few cells may leave nothing; the largest polygon stands for them.
+        lost = cells.area == 0
+        if lost.any():
+            by_size = np.lexsort((-votes.masks.area, votes.task))
+            largest = by_size[np.append(True, np.diff(votes.task[by_size]) != 0)]
+            both = concatenate_masks([cells, votes.masks])
+            cells = both.take(np.where(lost, n_objects + largest, np.arange(n_objects)))
+        outlines = trace_outlines(cells)
+        task = np.zeros(n_objects, dtype=np.int64)
+        task[mark_object] = crowd.mark_task
+        scale, origin = self.grid.cell_size[task], self.grid.origin[task]
+        rings = PolygonRings(outlines.offset, origin[outlines.polygon] + outlines.points * scale[outlines.polygon])
+        # A single polygon stays as it was drawn.
+        single = np.bincount(mark_object, minlength=n_objects) == 1
+        position = np.arange(n_objects)
+        position[mark_object[single[mark_object]]] = n_objects + np.flatnonzero(single[mark_object])
+        rings = concatenate_rings([rings, self.rings]).take(position)
+        coordinates = np.column_stack([rings.boxes, rings.area, np.arange(n_objects)])
+        return Boundaries(coordinates, np.ones(n_objects), weight, error, rings)
+
+    def measure(self, coordinates: Array) -> Array:
+        """See `Geometry.measure`."""
+        return np.asarray(coordinates[:, 4])
 
 
 class SpanGeometry:

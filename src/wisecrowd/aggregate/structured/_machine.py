@@ -140,6 +140,7 @@ def find_consensus(crowd: MarkCrowd, geometry: Geometry, settings: ConsensusSett
         decision.class_probs,
         boundaries.confidence,
         np.bincount(mark_object, minlength=len(task)),
+        boundaries.rings,
     )
     workers = WorkerQuality(
         decision.detection_rate,

@@ -85,7 +85,7 @@ def _check_empty_votes(crowd: MarkCrowd) -> Iterator[Finding]:
 
 
 def _check_repeated_objects(crowd: MarkCrowd) -> Iterator[Finding]:
-    if crowd.answer_type == "points":
+    if crowd.answer_type in ("points", "polygons"):
         return
     find_pairs = find_box_pairs if crowd.answer_type == "boxes" else find_span_pairs
     # Marks of one assignment only: the same object, marked twice by one worker.
@@ -115,7 +115,7 @@ def _check_places(crowd: MarkCrowd) -> Iterator[Finding]:
             message=f"{count_noun(int(is_outside.sum()), crowd.noun)} with a negative x or y, outside of an image that begins at 0",
             fix="Clip them to the image, if coordinates begin at its upper left corner.",
         )
-    if crowd.answer_type == "boxes":
+    if crowd.answer_type in ("boxes", "polygons"):
         area = crowd.coordinates[:, 2] * crowd.coordinates[:, 3]
         is_extreme = (area > EXTREME_SIZE * np.median(area)) | (area * EXTREME_SIZE < np.median(area))
         if is_extreme.any():
