@@ -86,7 +86,13 @@ class StructuredResults:
     @property
     def n_tasks(self) -> int:
         """Number of tasks with results."""
-        return len(self.table) if self.is_texts else self.table["task"].nunique() if self.tasks is None else len(self.tasks)
+        return (
+            len(self.table)
+            if self.is_texts
+            else self.table["task"].nunique()
+            if self.tasks is None
+            else len(self.tasks)
+        )
 
 
 def find_structures(results: Path) -> bool:
@@ -125,7 +131,9 @@ def read_structures(results: Path) -> StructuredResults:
         return StructuredResults(table.set_index("task"), None, run)
     tasks_path = path.with_name(TASKS)
     has_tasks = tasks_path.is_file() and TASKS in run.get("files", ())
-    return StructuredResults(table, _read_structure_table(tasks_path, run).set_index("task") if has_tasks else None, run)
+    return StructuredResults(
+        table, _read_structure_table(tasks_path, run).set_index("task") if has_tasks else None, run
+    )
 
 
 def _read_structure_table(path: Path, run: dict[str, Any]) -> pd.DataFrame:
@@ -137,7 +145,9 @@ def _read_structure_table(path: Path, run: dict[str, Any]) -> pd.DataFrame:
 
     names = ("task", "label", "text")
     with prefix_errors(path), convert_errors():
-        table = pd.read_csv(path, dtype=dict.fromkeys(names, str), keep_default_na=False, na_values={"confidence": [""]})
+        table = pd.read_csv(
+            path, dtype=dict.fromkeys(names, str), keep_default_na=False, na_values={"confidence": [""]}
+        )
     if "task" not in table:
         raise InputError(f"{path} has no column 'task'; give the results of wisecrowd aggregate")
     for name in names:
