@@ -91,7 +91,7 @@ def _draw(number: int) -> str:
 
 def _mark_project(people: list[Person]) -> int:
     """Create a project and mark its tasks: with errors, an empty annotation, a skipped task, gold, and a model."""
-    ann, bob, cy = people
+    ann, bob, _ = people
     project: int = ann.request_json("POST", "/api/projects/", json={"title": "Objects", "label_config": CONFIG})["id"]
     guess = {"model_version": "yolo-1", "score": 0.6, "result": [_box(0, (36, 24, 90, 76, "cat"))]}
     tasks = [
@@ -234,7 +234,7 @@ def _check_round_trip(context: Trial, ann: Person, address: str, project: int, t
     command("label-studio", "pull", *place, "-o", "again.json")
     record(context, "pulled_again.json", _shorten_images(json.loads((context.folder / "again.json").read_text())))
     after = read_project(context.folder / "again.json").structured
-    for name, kind in QUESTIONS.items():
+    for name in QUESTIONS:
         context.check(f"{name}: what was pushed is no vote", after[name].crowd.digest == before[name].digest)
         consensus = after[name].consensus
         context.check(f"{name}: and is known again", consensus is not None and len(consensus) > 0, consensus)
@@ -384,9 +384,9 @@ def _check_drawing(context: Trial, ann: Person, address: str, browser: Any, scre
     structured = read_project(path).structured
     print(json.dumps(_shorten_images(content))[:3000])
     frames = {name: question.crowd.to_frame() for name, question in structured.items()}
-    name = frames["names"][["start", "end", "label"]].values.tolist() if "names" in frames else None
+    name = frames["names"][["start", "end", "label"]].to_numpy().tolist() if "names" in frames else None
     context.check("the name that was marked by mouse is read", name == [[9, 14, "LOC"]], name)
-    term = frames["terms"][["start", "end", "label"]].values.tolist() if "terms" in frames else None
+    term = frames["terms"][["start", "end", "label"]].to_numpy().tolist() if "terms" in frames else None
     context.check("the term that was marked by mouse is read", term == [[17, 26, "TERM"]], term)
     drawn = frames["objects"].iloc[0] if "objects" in frames else None
     is_near = drawn is not None and abs(drawn["x"] - WIDTH / 8) < 4 and abs(drawn["width"] - WIDTH * 3 / 8) < 6

@@ -199,7 +199,7 @@ def test_objects_and_texts_are_pushed(
 ) -> None:
     pushed: list[Any] = []
 
-    def take(server: Any, project: int, table: Any, **options: Any) -> label_studio_sync.PushSummary:
+    def take(_server: Any, _project: int, table: Any, **options: Any) -> label_studio_sync.PushSummary:
         pushed.append((table, options))
         return label_studio_sync.PushSummary("names", added=1)
 

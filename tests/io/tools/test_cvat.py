@@ -158,11 +158,11 @@ def test_turned_boxes_become_upright(tmp_path: Path) -> None:
 
 def test_boxes_outside_the_image_and_without_a_place(tmp_path: Path) -> None:
     wide = BOX.format("manual", "").replace('xbr="40"', 'xbr="140"')
-    with pytest.raises(InputError, match="1 box outside its image.*100 x 80 pixels"):
+    with pytest.raises(InputError, match=r"1 box outside its image.*100 x 80 pixels"):
         wc.read_boxes(write_images(tmp_path / "ann.xml", wide))
-    with pytest.raises(InputError, match="box of the image '0.jpg' in 'ann' has no valid place; expected xtl, ytl"):
+    with pytest.raises(InputError, match=r"box of the image '0\.jpg' in 'ann' has no valid place; expected xtl, ytl"):
         wc.read_boxes(write_images(tmp_path / "ann.xml", '<box label="cat"/>'))
-    with pytest.raises(InputError, match="points of the image '0.jpg' in 'ann' has no valid place"):
+    with pytest.raises(InputError, match=r"points of the image '0\.jpg' in 'ann' has no valid place"):
         wc.read_points(write_images(tmp_path / "ann.xml", '<points label="cat" points="5"/>'))
 
 

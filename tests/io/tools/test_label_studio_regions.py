@@ -84,7 +84,7 @@ def test_sizes_of_some_images_would_mix_units(tmp_path: Path, making: Any) -> No
 
 def test_pixels_in_place_of_percent_are_refused(tmp_path: Path, making: Any) -> None:
     path = write_tasks(tmp_path, making.annotation(1, box(150, 20, 30, 40)))
-    with pytest.raises(InputError, match="1 box outside its image.*the tool writes percent of the image"):
+    with pytest.raises(InputError, match=r"1 box outside its image.*the tool writes percent of the image"):
         wc.read_boxes(path)
 
 

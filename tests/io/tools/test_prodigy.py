@@ -132,5 +132,5 @@ def test_invalid_spans_do_not_hide_other_questions(tmp_path: Path, making: Any) 
     with pytest.raises(InputError, match="the place of a span of line 1 must be numbers"):
         wc.read_spans(path, question="spans")
     long = make_spans(1, "ann", {"start": 0, "end": 99, "label": "PER"})
-    with pytest.raises(InputError, match="1 span outside the text.*has 14 characters"):
+    with pytest.raises(InputError, match=r"1 span outside the text.*has 14 characters"):
         wc.read_spans(written(tmp_path, making, [long]))

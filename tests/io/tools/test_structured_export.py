@@ -282,8 +282,9 @@ def test_ends_that_no_worker_used_have_no_place_in_a_page(tmp_path: Path) -> Non
 
 
 def test_tools_take_what_they_can_show(tmp_path: Path) -> None:
+    coco = json.loads(make_coco(tmp_path).read_text())
+    coco["annotations"] = [{"id": 1, "image_id": 11, "category_id": 5, "keypoints": [5, 5, 2], "annotator": "ann"}]
+    (tmp_path / "coco.json").write_text(json.dumps(coco))
+    project, points = read_project(tmp_path / "coco.json"), POINTS.assign(label="keypoint 1")
     with pytest.raises(UsageError, match="points cannot be written for coco; the tools are label-studio"):
-        coco = json.loads(make_coco(tmp_path).read_text())
-        coco["annotations"] = [{"id": 1, "image_id": 11, "category_id": 5, "keypoints": [5, 5, 2], "annotator": "ann"}]
-        (tmp_path / "coco.json").write_text(json.dumps(coco))
-        write_objects(POINTS.assign(label="keypoint 1"), read_project(tmp_path / "coco.json"), tmp_path / "back.json")
+        write_objects(points, project, tmp_path / "back.json")

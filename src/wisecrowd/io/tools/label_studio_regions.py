@@ -15,8 +15,8 @@ from wisecrowd.io.tools.exported_answers import ExportedAnswers, format_label, p
 from wisecrowd.io.tools.exported_structures import (
     ExportedStructure,
     Mark,
-    StructureKind,
     StructuredAnswer,
+    StructureKind,
     get_structure,
     parse_place,
 )
@@ -228,7 +228,7 @@ def convert_to_pixels(export: ExportedAnswers) -> None:
         if absent:
             question.problems.append(
                 f"{len(absent):,} of {len(marked):,} images have no size (task {preview(absent)}), so that units would be mixed; "
-                "expected original_width and original_height in a region of every image. Export from Label Studio again, or add them"
+                "expected original_width and original_height in a region of every image. Export again, or add them"
             )
             continue
         _scale_answers(question)

@@ -224,7 +224,9 @@ def _collect_objects(
     check_tasks(by_task, project)
     _check_classes(by_task, question)
     expected = (
-        {} if tasks is None or "expected_f1" not in tasks else dict(zip(tasks.index.map(str), tasks["expected_f1"]))
+        {}
+        if tasks is None or "expected_f1" not in tasks
+        else dict(zip(tasks.index.map(str), tasks["expected_f1"], strict=True))
     )
     full_name = f"{OWN_MODEL} {model}".strip()
     return {
@@ -322,8 +324,8 @@ def _label_studio_span(task: str, question: StructuredQuestion, mark: Mark) -> R
     first, last = anchors.get((task, "start", start)), anchors.get((task, "end", end))
     if first is None or last is None:
         raise InputError(
-            f"the span from {start} to {end} of task {preview([task])} begins or ends where no span of the export does, so its place "
-            "in the web page is unknown; aggregate the spans of this export"
+            f"the span from {start} to {end} of task {preview([task])} begins or ends where no span of the export does, so its "
+            "place in the web page is unknown; aggregate the spans of this export"
         )
     return {
         "start": first[0],
@@ -340,8 +342,8 @@ def _label_studio_place(task: str, question: StructuredQuestion, mark: Mark) -> 
     if question.structure.unit == "pixels":
         if size is None:
             raise InputError(
-                f"the size of the image of task {preview([task])} is unknown, so that pixels cannot become percent; give the export "
-                "that the votes were read from"
+                f"the size of the image of task {preview([task])} is unknown, so that pixels cannot become percent; give the "
+                "export that the votes were read from"
             )
         place = tuple(min(100 * value / size[axis % 2], 100.0) for axis, value in enumerate(place))
     more = (
@@ -523,7 +525,7 @@ def _get_tool(project: Project, question: StructuredQuestion) -> _StructuredForm
     if tool is None or question.kind not in tool.kinds:
         able = ", ".join(name for name, other in STRUCTURED_TOOLS.items() if question.kind in other.kinds)
         raise UsageError(
-            f"{question.kind} cannot be written for {project.format}; the tools are {able}. wisecrowd aggregate writes them as tables"
+            f"{question.kind} cannot be written for {project.format}; the tools are {able}. wisecrowd aggregate writes tables"
         )
     return tool
 
