@@ -119,5 +119,7 @@ def main(run_trial: Callable[[Trial, Path, Path | None], None], recorded: str) -
             print(log.read_text(errors="replace")[-3000:] if log.exists() else "")
             context.failed.append("an error ended the trial")
     counted = f"{context.n_checks - len(context.failed)} of {context.n_checks} checks passed"
-    print(f"label-studio: {'FAILED: ' + '; '.join(context.failed) if context.failed else 'all checks passed'} ({counted})")
+    print(
+        f"label-studio: {'FAILED: ' + '; '.join(context.failed) if context.failed else 'all checks passed'} ({counted})"
+    )
     sys.exit(bool(context.failed))

@@ -91,7 +91,7 @@ def _draw(number: int) -> str:
 
 def _mark_project(people: list[Person]) -> int:
     """Create a project and mark its tasks: with errors, an empty annotation, a skipped task, gold, and a model."""
-    ann, bob, cy = people
+    ann, bob, _ = people
     project: int = ann.request_json("POST", "/api/projects/", json={"title": "Objects", "label_config": CONFIG})["id"]
     guess = {"model_version": "yolo-1", "score": 0.6, "result": [_box(0, (36, 24, 90, 76, "cat"))]}
     tasks = [
@@ -109,7 +109,9 @@ def _mark_project(people: list[Person]) -> int:
             person.request_json("POST", f"/api/tasks/{task}/annotations/", json=body)
     gold = {"result": [_span(0, NAMES[0][0]), _span(1, NAMES[0][1])], "ground_truth": True}
     ann.request_json("POST", f"/api/tasks/{ids[0]}/annotations/", json=gold)
-    bob.request_json("POST", f"/api/tasks/{ids[3]}/drafts", json={"result": [_span(0, (0, 6, "PER"))], "lead_time": 2.0})
+    bob.request_json(
+        "POST", f"/api/tasks/{ids[3]}/drafts", json={"result": [_span(0, (0, 6, "PER"))], "lead_time": 2.0}
+    )
     return project
 
 
@@ -232,7 +234,7 @@ def _check_round_trip(context: Trial, ann: Person, address: str, project: int, t
     command("label-studio", "pull", *place, "-o", "again.json")
     record(context, "pulled_again.json", _shorten_images(json.loads((context.folder / "again.json").read_text())))
     after = read_project(context.folder / "again.json").structured
-    for name, kind in QUESTIONS.items():
+    for name in QUESTIONS:
         context.check(f"{name}: what was pushed is no vote", after[name].crowd.digest == before[name].digest)
         consensus = after[name].consensus
         context.check(f"{name}: and is known again", consensus is not None and len(consensus) > 0, consensus)
@@ -258,7 +260,9 @@ def _check_import(context: Trial, ann: Person, name: str) -> None:
     context.check("the file of predictions is imported", said.get("prediction_count", 3) == 3, said)
     content = ann.request_json("GET", "/api/predictions/", params={"project": project})
     regions = sum(len(one["result"]) for one in content)
-    context.check("with all its regions", regions == sum(len(t["predictions"][0]["result"]) for t in tasks if t["predictions"]))
+    context.check(
+        "with all its regions", regions == sum(len(t["predictions"][0]["result"]) for t in tasks if t["predictions"])
+    )
 
 
 def _check_empty_again(context: Trial, command: Any, get_predictions: Any, place: Any) -> None:
@@ -295,7 +299,98 @@ def _check_in_browser(context: Trial, ann: Person, address: str, project: int, s
             time.sleep(3)
             pages.append(browser.find_element(By.TAG_NAME, "body").text)
             browser.save_screenshot(str(screenshot.with_stem(f"{screenshot.stem}-{number}")))
-        context.check("with regions", all("Regions" in page for page in pages), pages[:1])
+        for words in (("PER", "Bob", "LOC", "Paris", "Lima"), ("TERM", "crowd", "annotator")):
+            shown_words = any(all(f"\n{word}\n" in page for word in words) for page in pages)
+            context.check(f"a prediction lists {' '.join(words)} as regions", shown_words, pages)
+        images = [page for page in pages if "\ndog\n1.00" in page or "dog\n1.00" in page]
+        context.check("a prediction lists the dog with its score", len(images) >= 1, pages)
+        _check_drawing(context, ann, address, browser, screenshot)
+
+
+def _check_drawing(context: Trial, ann: Person, address: str, browser: Any, screenshot: Path) -> None:
+    """Mark a name, a term and a box by mouse, submit, and check that they are read from the export."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+
+    project = ann.request_json("POST", "/api/projects/", json={"title": "Drawn", "label_config": CONFIG})["id"]
+    task = {"data": {"text": TEXTS[1], "page": PAGE, "image": _draw(1)}}
+    ann.request_json("POST", f"/api/projects/{project}/import", json=[task])
+    number = ann.request_json("GET", "/api/tasks/", params={"project": project})["tasks"][0]["id"]
+    browser.get(f"{address}/projects/{project}/data?task={number}")
+    wait_until(lambda: "Submit" in browser.find_element(By.TAG_NAME, "body").text, "the interface", 60)
+    time.sleep(2)
+
+    def click_label(name: str) -> None:
+        browser.find_element(By.XPATH, f"//*[normalize-space(text())='{name}']").click()
+        time.sleep(0.5)
+
+    def click_word(word: str) -> bool:
+        """Double-click a word by the place of its first letters."""
+        script = """
+            const find = (root, dx, dy) => {
+              const walker = root.createTreeWalker(root.body, NodeFilter.SHOW_TEXT);
+              for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+                const at = node.nodeValue.indexOf(arguments[0]);
+                if (at < 0 || !node.parentElement.closest('[class*=richtext], body')) continue;
+                const range = root.createRange();
+                range.setStart(node, at); range.setEnd(node, at + arguments[0].length);
+                const box = range.getBoundingClientRect();
+                if (box.width && box.left > 230) return [dx + box.left + box.width / 2, dy + box.top + box.height / 2];
+                if (box.width && root !== document) return [dx + box.left + box.width / 2, dy + box.top + box.height / 2];
+              }
+              return null;
+            };
+            let place = find(document, 0, 0);
+            for (const frame of document.querySelectorAll('iframe')) {
+              if (place) break;
+              const box = frame.getBoundingClientRect();
+              if (frame.contentDocument) place = find(frame.contentDocument, box.left, box.top);
+            }
+            return place;"""
+        place = browser.execute_script(script, word)
+        if place is None:
+            return False
+        actions = ActionChains(browser)
+        actions.w3c_actions.pointer_action.move_to_location(int(place[0]), int(place[1]))
+        actions.w3c_actions.pointer_action.double_click()
+        actions.perform()
+        time.sleep(1)
+        return True
+
+    click_label("LOC")
+    context.check("a word can be clicked", click_word("Paris"))
+    click_label("TERM")
+    context.check("a word of the page can be clicked", click_word("annotator"))
+    click_label("dog")
+    canvas = browser.find_element(By.CSS_SELECTOR, "canvas")
+    box = canvas.rect
+    actions = ActionChains(browser)
+    pointer = actions.w3c_actions.pointer_action
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", canvas)
+    pointer.move_to_location(int(box["x"] + box["width"] / 8), int(top + box["height"] * 0.15))
+    pointer.pointer_down()
+    pointer.move_to_location(int(box["x"] + box["width"] / 4), int(top + box["height"] * 0.3))
+    pointer.move_to_location(int(box["x"] + box["width"] / 2), int(top + box["height"] * 0.5))
+    pointer.pointer_up()
+    actions.perform()
+    time.sleep(1)
+    browser.save_screenshot(str(screenshot.with_stem(f"{screenshot.stem}-drawn")))
+    browser.find_element(By.XPATH, "//button[contains(., 'Submit')]").click()
+    time.sleep(3)
+    content = ann.request_json("GET", f"/api/projects/{project}/export", params={"exportType": "JSON"})
+    path = context.folder / "drawn.json"
+    path.write_text(json.dumps(content))
+    record(context, "drawn.json", _shorten_images(content))
+    structured = read_project(path).structured
+    print(json.dumps(_shorten_images(content))[:3000])
+    frames = {name: question.crowd.to_frame() for name, question in structured.items()}
+    name = frames["names"][["start", "end", "label"]].to_numpy().tolist() if "names" in frames else None
+    context.check("the name that was marked by mouse is read", name == [[9, 14, "LOC"]], name)
+    term = frames["terms"][["start", "end", "label"]].to_numpy().tolist() if "terms" in frames else None
+    context.check("the term that was marked by mouse is read", term == [[17, 26, "TERM"]], term)
+    drawn = frames["objects"].iloc[0] if "objects" in frames else None
+    is_near = drawn is not None and abs(drawn["x"] - WIDTH / 8) < 4 and abs(drawn["width"] - WIDTH * 3 / 8) < 6
+    context.check("the box that was drawn by mouse is read in pixels", is_near, drawn)
 
 
 if __name__ == "__main__":

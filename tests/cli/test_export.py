@@ -126,7 +126,7 @@ def test_an_export_can_be_released(run: Any, project: Path, tmp_path: Path, monk
         (
             ("mine.csv", "--to", "excel", "-o", "p.json"),
             2,
-            "--to must be one of label-studio, label-studio-min, argilla, doccano, prodigy, hugging-face; got 'excel'",
+            "--to must be one of label-studio, label-studio-min, argilla, doccano, prodigy, cvat, coco, hugging-face; got 'excel'",
         ),
         (
             ("mine.csv", "--queue", "--to", "hugging-face", "-o", "p.json"),
@@ -414,3 +414,61 @@ def test_sets_are_classes_for_methods_that_take_classes(run: Any, two_questions:
     done = run("aggregate", two_questions, "--question", "topics", "-m", "majority-vote")
     assert done.exit_code == 0, done.output
     assert "food|price" in done.stdout
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    """Export of Label Studio with spans and texts of three people on four tasks."""
+
+    def annotation(who: int, number: int) -> dict[str, Any]:
+        span = {"start": 0, "end": 3 + (who == 3), "labels": ["PER"]}
+        text = {"text": ["a cat" if who < 3 else "a cap"]}
+        results = [
+            {"from_name": "names", "to_name": "text", "type": "labels", "value": span},
+            {"from_name": "note", "to_name": "text", "type": "textarea", "value": text},
+        ]
+        return {"completed_by": who, "result": results[1:] if number == 3 else results}
+
+    tasks = [
+        {"id": number, "data": {"text": "Ann left."}, "annotations": [annotation(who, number) for who in (1, 2, 3)]}
+        for number in range(4)
+    ]
+    path = tmp_path / "marks.json"
+    path.write_text(json.dumps(tasks))
+    return path
+
+
+def test_objects_go_back(run: Any, marks: Path, tmp_path: Path) -> None:
+    assert run("aggregate", marks, "--question", "names", "-o", "results", "-q").exit_code == 0
+    result = run("export", "results", "--project", marks, "-o", "predictions.json")
+    assert "3 spans in 4 tasks, answers to 'names', for label-studio" in " ".join(result.stdout.split())
+    question = read_project(tmp_path / "predictions.json").get_structured()
+    assert question.consensus is not None
+    assert question.consensus[["task", "start", "end", "label"]].values.tolist() == [
+        [str(number), 0, 3, "PER"] for number in range(3)
+    ]
+    first, *_, last = json.loads((tmp_path / "predictions.json").read_text())
+    assert first["predictions"][0]["model_version"] == "wisecrowd span-consensus"
+    assert last["predictions"] == []
+    result = run("export", "results", "--project", marks, "--question", "note", "-o", "x.json")
+    assert "has answers to 'names', not to 'note'" in " ".join(result.stderr.split())
+    result = run("export", "results", "--project", marks, "--to", "coco", "-o", "x.json")
+    assert "is an export of label-studio, not of coco" in " ".join(result.stderr.split())
+
+
+def test_a_table_of_objects_will_do(run: Any, marks: Path, tmp_path: Path) -> None:
+    (tmp_path / "objects.csv").write_text("task,start,end,label\n2,0,3,PER\n")
+    told = json.loads(
+        run("export", "objects.csv", "--project", marks, "--question", "names", "-o", "p.json", "--json").stdout
+    )
+    assert (told["question"], told["answers"]) == ("names", 1)
+    (task,) = json.loads((tmp_path / "p.json").read_text())
+    assert "score" not in task["predictions"][0]
+
+
+def test_texts_go_back(run: Any, marks: Path, tmp_path: Path) -> None:
+    assert run("aggregate", marks, "--question", "note", "-o", "results", "-q").exit_code == 0
+    assert run("export", "results", "--project", marks, "-o", "predictions.json").exit_code == 0
+    consensus = read_project(tmp_path / "predictions.json").get_structured().consensus
+    assert consensus is not None
+    assert consensus["text"].tolist() == ["a cat"] * 4

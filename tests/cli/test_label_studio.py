@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wisecrowd.io import read_project
-from wisecrowd.io.tools import label_studio_server
+from wisecrowd.io.tools import label_studio_server, label_studio_sync
 
 RECORDED = Path(__file__).parent.parent / "recorded" / "label_studio"
 _spec = importlib.util.spec_from_file_location("label_studio_stub", RECORDED / "stub.py")
@@ -189,3 +189,24 @@ def test_the_whole_exchange_has_a_time_limit(ask: Any, monkeypatch: pytest.Monke
     assert ask("pull", "-o", "b.json", "--timeout", 90).exit_code == 0
     assert limits == [3600, 90]
     assert ask("pull", "-o", "c.json", "--timeout", 0).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("objects", "task,start,end,label\n4,0,3,PER\n"), ("texts", "task,text\n4,a cat\n")]
+)
+def test_objects_and_texts_are_pushed(
+    ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    pushed: list[Any] = []
+
+    def take(_server: Any, _project: int, table: Any, **options: Any) -> label_studio_sync.PushSummary:
+        pushed.append((table, options))
+        return label_studio_sync.PushSummary("names", added=1)
+
+    monkeypatch.setattr(label_studio_sync, f"push_{name}", take)
+    (tmp_path / f"{name}.csv").write_text(text)
+    done = ask("push", tmp_path / f"{name}.csv", "--question", "names")
+    assert "1 answer to 'names' by 'wisecrowd': 1 added" in done.stdout
+    ((table, options),) = pushed
+    assert table.reset_index()["task"].tolist() == ["4"]  # a text, as in the export
+    assert options["question"] == "names"

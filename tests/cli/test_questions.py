@@ -109,3 +109,37 @@ def test_what_an_export_does_not_tell_is_noted(run: Any) -> None:
     recorded = Path(__file__).parent.parent / "recorded" / "argilla"
     assert "Note" in run("questions", recorded / "before.json").stdout
     assert "Note" not in run("questions", recorded / "before.parquet").stdout
+
+
+def exported_marks(folder: Path, *, box: tuple[float, float, float, float] = (10, 20, 30, 40)) -> Path:
+    """An export of Label Studio with spans and boxes."""
+    x, y, width, height = box
+    span = {"start": 0, "end": 3, "labels": ["PER"]}
+    place = {"x": x, "y": y, "width": width, "height": height, "rotation": 0, "rectanglelabels": ["cat"]}
+    results = [
+        {"from_name": "names", "to_name": "text", "type": "labels", "value": span},
+        {"from_name": "objects", "to_name": "image", "type": "rectanglelabels", "value": place},
+    ]
+    annotations = [{"completed_by": 1, "result": results}, {"completed_by": 2, "result": []}]
+    path = folder / "marks.json"
+    path.write_text(json.dumps([{"id": 1, "data": {}, "annotations": annotations}]))
+    return path
+
+
+def test_questions_of_marks_are_listed(run: Any, tmp_path: Path) -> None:
+    result = run("questions", exported_marks(tmp_path))
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["names", "spans", "2", "1", "2", "0", "0"] in lines
+    assert ["objects", "boxes", "2", "1", "2", "0", "0"] in lines
+    assert "percent of the image" in " ".join(result.stdout.split())
+    assert 'wisecrowd.read_spans("' in result.stdout.replace("\n", "")
+
+
+def test_a_problem_of_one_question_does_not_stop_the_list(run: Any, tmp_path: Path) -> None:
+    path = exported_marks(tmp_path, box=(90, 20, 30, 40))
+    told = json.loads(run("questions", path, "--json").stdout)["questions"]
+    assert told["names"]["problem"] is None
+    assert "1 box outside its image" in told["objects"]["problem"]
+    assert (told["objects"]["marks"], told["objects"]["votes"]) == (1, 2)
+    assert "Problem" in run("questions", path).stdout

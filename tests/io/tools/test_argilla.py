@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import wisecrowd as wc
@@ -72,3 +74,50 @@ def test_bad_records(tmp_path: Path, record: Any, message: str) -> None:
     (tmp_path / "records.json").write_text(json.dumps([record]))
     with pytest.raises(InputError, match=message):
         read_project(tmp_path / "records.json", "argilla")
+
+
+def test_spans_are_votes_if_submitted(tmp_path: Path) -> None:
+    span = {"start": 0, "end": 3, "label": "PER"}
+    responses = [
+        {"value": [span], "user_id": "ann", "status": "submitted"},
+        {"value": [], "user_id": "bob", "status": "submitted"},  # marked nothing
+        {"value": [span], "user_id": "cy", "status": "draft"},
+        {"value": None, "user_id": "dan", "status": "submitted"},
+    ]
+    suggestions = {"names": {"value": [span], "score": [0.75], "agent": "bert"}}
+    record = {
+        "id": "r1",
+        "fields": {"text": "Ann left."},
+        "suggestions": suggestions,
+        "responses": {"names": responses},
+    }
+    (tmp_path / "records.json").write_text(json.dumps([record]))
+    question = read_project(tmp_path / "records.json").get_structured()
+    assert question.crowd.to_frame()["worker"].tolist() == ["ann", "bert", "bob"]
+    assert (question.machines, question.excluded) == (["bert"], {"draft": 1, "empty": 1})
+    assert question.structure.lengths == {"r1": 9}
+
+
+def test_spans_in_flat_records(tmp_path: Path) -> None:
+    spans = [[{"start": 0, "end": 3, "label": "PER"}], []]
+    record = {
+        "id": "r1", "text": "Ann left.", "names.responses": spans, "names.responses.users": ["ann", "bob"],
+        "names.responses.status": ["submitted", "submitted"], "names.suggestion": spans[0], "names.suggestion.agent": "bert",
+        "names.suggestion.score": [0.5],
+    }  # fmt: skip
+    (tmp_path / "flat.jsonl").write_text(json.dumps(record) + "\n")
+    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "flat.parquet")
+    for name in ("flat.jsonl", "flat.parquet"):
+        crowd = wc.read_spans(tmp_path / name)
+        assert (crowd.n_votes, crowd.n_marks, crowd.workers.tolist()) == (3, 2, ["ann", "bert", "bob"])
+
+
+def test_texts_are_read_on_request(tmp_path: Path) -> None:
+    record = {
+        "id": "r1",
+        "fields": {},
+        "suggestions": {},
+        "responses": {"note": [{"value": "a cat", "user_id": "ann"}]},
+    }
+    (tmp_path / "records.json").write_text(json.dumps([record]))
+    assert wc.read_texts(tmp_path / "records.json").text.tolist() == ["a cat"]

@@ -116,3 +116,57 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.xml").write_text(text)
     with pytest.raises(InputError, match=message):
         read_project(tmp_path / "x.xml", "cvat")
+
+
+def write_images(path: Path, *images: str, meta: str = "") -> Path:
+    listed = "".join(
+        f'<image id="{number}" name="{number}.jpg" width="100" height="80">{shapes}</image>'
+        for number, shapes in enumerate(images)
+    )
+    path.write_text(f"<annotations>{meta}{listed}</annotations>")
+    return path
+
+
+BOX = '<box label="cat" source="{}" xtl="10" ytl="20" xbr="40" ybr="60" occluded="0" {}></box>'
+
+
+def test_boxes_and_points_of_jobs(tmp_path: Path) -> None:
+    points = '<points label="eye" source="manual" points="5.5,6;7,8"></points>'
+    write_images(tmp_path / "ann.xml", BOX.format("manual", "") + points, "")
+    write_images(tmp_path / "bob.xml", "", BOX.format("file", ""))
+    boxes = wc.read_boxes(tmp_path, question="boxes")
+    assert (boxes.n_votes, boxes.coordinates.tolist()) == (4, [[10, 20, 30, 40]] * 2)
+    eyes = wc.read_points(tmp_path, question="points")
+    assert (eyes.n_votes, eyes.coordinates.tolist()) == (4, [[5.5, 6], [7, 8]])
+    assert read_project(tmp_path).questions == {}  # no tags
+
+
+def test_boxes_of_models_and_merged_ones(tmp_path: Path) -> None:
+    path = write_images(tmp_path / "ann.xml", BOX.format("auto", "") + BOX.format("consensus", ""), "")
+    question = read_project(path).get_structured()
+    assert question.crowd.workers.tolist() == ["ann", "auto"]
+    assert question.crowd.n_votes == 4  # the model saw both images
+    assert (question.machines, question.excluded) == (["auto"], {"merged by CVAT": 1})
+
+
+def test_turned_boxes_become_upright(tmp_path: Path) -> None:
+    question = read_project(write_images(tmp_path / "ann.xml", BOX.format("manual", 'rotation="90"'))).get_structured()
+    assert isinstance(question.crowd, wc.BoxCrowd)
+    assert question.crowd.coordinates[0].tolist() == pytest.approx([5, 25, 40, 30])
+    assert question.notes == ["turned boxes were replaced by the upright boxes around them"]
+
+
+def test_boxes_outside_the_image_and_without_a_place(tmp_path: Path) -> None:
+    wide = BOX.format("manual", "").replace('xbr="40"', 'xbr="140"')
+    with pytest.raises(InputError, match=r"1 box outside its image.*100 x 80 pixels"):
+        wc.read_boxes(write_images(tmp_path / "ann.xml", wide))
+    with pytest.raises(InputError, match=r"box of the image '0\.jpg' in 'ann' has no valid place; expected xtl, ytl"):
+        wc.read_boxes(write_images(tmp_path / "ann.xml", '<box label="cat"/>'))
+    with pytest.raises(InputError, match=r"points of the image '0\.jpg' in 'ann' has no valid place"):
+        wc.read_points(write_images(tmp_path / "ann.xml", '<points label="cat" points="5"/>'))
+
+
+def test_parts_of_skeletons_are_no_points(tmp_path: Path) -> None:
+    skeleton = '<skeleton label="cat"><points label="eye" points="5,5"/></skeleton><tag label="cat" source="manual"/>'
+    project = read_project(write_images(tmp_path / "ann.xml", skeleton))
+    assert (list(project.questions), dict(project.structured), project.excluded) == (["tag"], {}, {"skeleton": 1})

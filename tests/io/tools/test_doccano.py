@@ -159,3 +159,37 @@ def test_no_zip_at_all(tmp_path: Path) -> None:
     (tmp_path / "export.zip").write_bytes(b"PK\x03\x04 and nothing else")
     with pytest.raises(InputError, match="cannot be read as a zip"):
         read_project(tmp_path / "export.zip", "doccano")
+
+
+def write_spans(folder: Path, making: Any, **records: list[dict[str, Any]]) -> Path:
+    path = folder / "export.zip"
+    path.write_bytes(making.zipped({f"{name}.jsonl": making.lines(lines) for name, lines in records.items()}))
+    return path
+
+
+def test_examples_without_spans_are_votes_if_only_approved_ones_are_exported(tmp_path: Path, making: Any) -> None:
+    first, second = {"id": 1, "text": "Ann left."}, {"id": 2, "text": "Hi"}
+    marked, empty = first | {"label": [[0, 3, "PER"]]}, second | {"label": []}
+    path = write_spans(tmp_path, making, ann=[marked, empty], bob=[first | {"label": []}, empty])
+    question = read_project(path).get_structured()
+    assert question.crowd.n_votes == 1  # doccano lists examples that nobody saw
+    assert "3 examples without spans are not votes" in question.notes[0]
+    crowd = wc.read_spans(write_spans(tmp_path, making, ann=[marked, empty], bob=[first | {"label": []}]))
+    assert (crowd.n_votes, crowd.n_marks) == (3, 1)
+
+
+def test_old_files_name_the_user_of_every_span(tmp_path: Path, making: Any) -> None:
+    spans = [{"label": 4, "start_offset": 0, "end_offset": 3, "user": user} for user in (1, 2)]
+    record = {"id": 1, "text": "Ann left.", "meta": {}, "annotation_approver": None, "annotations": spans}
+    (tmp_path / "file.jsonl").write_bytes(making.lines([record]))
+    crowd = wc.read_spans(tmp_path / "file.jsonl")
+    assert crowd.to_frame().values.tolist() == [["1", "1", 0, 3, "4"], ["1", "2", 0, 3, "4"]]
+
+
+def test_invalid_spans(tmp_path: Path, making: Any) -> None:
+    path = write_spans(tmp_path, making, ann=[{"id": 1, "text": "Ann", "label": [[0, 3]]}])
+    with pytest.raises(InputError, match=r"a span of line 1 of ann\.jsonl should be \[start, end, label\]"):
+        wc.read_spans(path)
+    path = write_spans(tmp_path, making, ann=[{"id": 1, "text": "Ann", "label": [[0, 9, "PER"]]}])
+    with pytest.raises(InputError, match="1 span outside the text"):
+        wc.read_spans(path)

@@ -27,7 +27,9 @@ def make_export() -> ExportedAnswers:
 
 def test_a_sheet_without_marks_is_a_vote_and_without_a_text_none() -> None:
     export = make_export()
-    add_sheets(export, [AnswerSheet("t1", "ann", {"names": [Mark((0, 3), "X")], "note": "hi"}), AnswerSheet("t1", "bob", {})])
+    add_sheets(
+        export, [AnswerSheet("t1", "ann", {"names": [Mark((0, 3), "X")], "note": "hi"}), AnswerSheet("t1", "bob", {})]
+    )
     names, note = export.structures["names"], export.structures["note"]
     assert (names.worker, names.answers) == (["ann", "bob"], [(Mark((0, 3), "X"),), ()])
     assert (note.worker, note.answers, note.excluded["empty"]) == (["ann"], ["hi"], 1)

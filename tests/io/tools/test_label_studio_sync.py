@@ -14,7 +14,7 @@ from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.io import read_project
 from wisecrowd.io.tools import label_studio_server
 from wisecrowd.io.tools.label_studio_server import LabelStudioClient
-from wisecrowd.io.tools.label_studio_sync import pull, push
+from wisecrowd.io.tools.label_studio_sync import pull, push, push_objects, push_texts
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "label_studio"
 _spec = importlib.util.spec_from_file_location("label_studio_stub", RECORDED / "stub.py")
@@ -264,3 +264,62 @@ def test_predictions_with_parts_of_other_types_are_replaced_or_ignored(key: str,
     with contextlib.suppress(InputError):
         summary = push(server, 1, pd.Series({"8": "good"}), model="x", dry_run=True)
         assert summary.added + summary.changed + summary.same == 1
+
+
+class MarkStudio:
+    """Server with two tasks, a question of spans with votes, and one of texts without."""
+
+    def __init__(self) -> None:
+        self.predictions: dict[int, dict[str, Any]] = {}
+
+    def get_project(self, number: int) -> dict[str, Any]:
+        names = {"type": "Labels", "to_name": ["text"], "inputs": [{"type": "Text"}], "labels": ["PER", "LOC"]}
+        note = {"type": "TextArea", "to_name": ["text"], "inputs": [{"type": "Text"}], "labels": []}
+        return {"parsed_label_config": {"names": names, "note": note, "sound": {"type": "Labels", "to_name": ["a"]}}}
+
+    def iter_tasks(self, project: int) -> Iterator[tuple[dict[str, Any], int]]:
+        span = {"start": 0, "end": 3, "labels": ["PER"]}
+        result = {"from_name": "names", "to_name": "text", "type": "labels", "value": span}
+        for task in (1, 2):
+            predictions = [{"id": key, **one} for key, one in self.predictions.items() if one["task"] == task]
+            annotations = [{"completed_by": 1, "result": [result]}]
+            yield {"id": task, "data": {}, "annotations": annotations, "predictions": predictions}, 2
+
+    def add_predictions(self, project: int, predictions: list[dict[str, Any]]) -> int:
+        for one in predictions:
+            self.predictions[len(self.predictions) + 100] = one
+        return len(predictions)
+
+    def update_prediction(self, prediction: int, values: dict[str, Any]) -> None:
+        self.predictions[prediction] |= values
+
+    def delete_prediction(self, prediction: int) -> None:
+        del self.predictions[prediction]
+
+
+def test_objects_are_pushed_once_and_removed_if_none_are_left() -> None:
+    studio = MarkStudio()
+    objects = pd.DataFrame(
+        {"task": ["1", "2"], "start": [0, 0], "end": [3, 3], "label": ["PER", "LOC"], "confidence": [0.9, 0.5]}
+    )
+    tasks = pd.DataFrame({"expected_f1": [0.8, 0.4]}, index=["1", "2"])
+    summary = push_objects(studio, 1, objects, tasks=tasks, question="names", model="span-consensus")
+    assert (summary.question, summary.added) == ("names", 2)
+    assert [one["score"] for one in studio.predictions.values()] == [0.8, 0.4]
+    assert push_objects(studio, 1, objects, tasks=tasks, question="names", model="span-consensus").same == 2
+    summary = push_objects(studio, 1, objects[:1], tasks=tasks, question="names", model="span-consensus")
+    assert (summary.same, summary.removed, len(studio.predictions)) == (1, 1, 1)
+    moved = objects[:1].assign(end=2)
+    assert push_objects(studio, 1, moved, question="names", model="span-consensus", dry_run=True).changed == 1
+    with pytest.raises(InputError, match="'ORG' is not a label of 'names', whose labels are 'PER', 'LOC'"):
+        push_objects(studio, 1, objects.assign(label="ORG"), question="names")
+
+
+def test_texts_are_pushed_to_a_question_that_nobody_answered() -> None:
+    studio = MarkStudio()
+    summary = push_texts(studio, 1, pd.Series({"1": "a cat"}), question="note", model="rover")
+    assert (summary.question, summary.added) == ("note", 1)
+    (prediction,) = studio.predictions.values()
+    assert prediction["result"][0]["value"] == {"text": ["a cat"]}
+    with pytest.raises(UsageError, match="there is no question 'sound'"):
+        push_texts(studio, 1, pd.Series({"1": "a cat"}), question="sound")

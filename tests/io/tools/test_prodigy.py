@@ -76,3 +76,61 @@ def test_no_hash_and_no_session(tmp_path: Path, making: Any) -> None:
     anonymous = {key: record[key] for key in record if key not in ("_session_id", "_annotator_id")}
     with pytest.raises(InputError, match=r"the session needs an id.*\(line 1\)"):
         read_project(written(tmp_path, making, [anonymous]))
+
+
+def make_spans(key: int, who: str, *spans: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "text": "Ann left Rome.", "_input_hash": key, "spans": list(spans), "_view_id": "ner_manual", "answer": "accept",
+        "_session_id": f"x-{who}", **more,
+    }  # fmt: skip
+
+
+def test_marked_spans_are_votes(tmp_path: Path, making: Any) -> None:
+    person = {"start": 0, "end": 3, "label": "PER", "token_start": 0, "token_end": 0}
+    records = [
+        make_spans(1, "ann", person),
+        make_spans(1, "bob"),  # marked nothing
+        make_spans(1, "cy", person, answer="ignore"),
+        make_spans(1, "dan", answer="reject"),
+        make_spans(1, "eve", person, _annotator_id="eve", _timestamp=1700000000),
+    ]
+    path = written(tmp_path, making, records)
+    spans = wc.read_spans(path)
+    assert (spans.n_votes, spans.n_marks, spans.workers.tolist()) == (3, 2, ["eve", "x-ann", "x-bob"])
+    assert read_project(path).structured["spans"].excluded == {"ignored": 1, "rejected": 1}
+
+
+def test_spans_and_choices_of_one_example_are_two_questions(tmp_path: Path, making: Any) -> None:
+    record = making.example("Ann left.", 1, "ann", "accept", "good") | {"_view_id": "blocks", "spans": []}
+    project = read_project(written(tmp_path, making, [record]))
+    assert (list(project.questions), list(project.structured)) == (["choice"], ["spans"])
+
+
+def test_boxes_of_images(tmp_path: Path, making: Any) -> None:
+    box = {"x": 10, "y": 20, "width": 30, "height": 40, "type": "rect", "label": "cat"}
+    corners = {"points": [[10, 20], [10, 60], [40, 60], [40, 20]], "label": "cat"}
+    outline = {"points": [[1, 1], [5, 5], [1, 5]], "type": "polygon", "label": "cat"}
+    image = {"image": "a.jpg", "width": 100, "height": 80, "_view_id": "image_manual"}
+    records = [make_spans(1, "ann", box, outline, **image), make_spans(1, "bob", corners, **image)]
+    question = read_project(written(tmp_path, making, records)).structured["boxes"]
+    assert isinstance(question.crowd, wc.BoxCrowd)
+    assert question.crowd.coordinates.tolist() == [[10, 20, 30, 40]] * 2
+    assert question.excluded == {"polygon shapes": 1}
+
+
+def test_texts_that_workers_wrote(tmp_path: Path, making: Any) -> None:
+    record = {"audio": "a.wav", "_input_hash": 1, "_view_id": "blocks", "answer": "accept", "_session_id": "x-ann"}
+    path = written(tmp_path, making, [record | {"user_input": "a cat"}])
+    assert wc.read_texts(path).text.tolist() == ["a cat"]
+    assert "user_input" not in read_project(path).tasks["1"]
+
+
+def test_invalid_spans_do_not_hide_other_questions(tmp_path: Path, making: Any) -> None:
+    record = making.example("Ann left.", 1, "ann", "accept", "good") | {"_view_id": "blocks", "spans": [{"start": "x"}]}
+    path = written(tmp_path, making, [record])
+    assert wc.read(path).n_votes == 1
+    with pytest.raises(InputError, match="the place of a span of line 1 must be numbers"):
+        wc.read_spans(path, question="spans")
+    long = make_spans(1, "ann", {"start": 0, "end": 99, "label": "PER"})
+    with pytest.raises(InputError, match=r"1 span outside the text.*has 14 characters"):
+        wc.read_spans(written(tmp_path, making, [long]))

@@ -31,8 +31,8 @@ def test_answers_without_marks_are_votes() -> None:
 def test_marks_outside_the_image_are_refused() -> None:
     structure = make_boxes()
     structure.add_answer("i1", "cy", [Mark((90, 70, 50, 20), "cat")])
-    message = r"question 'objects': 1 box outside its image, for example x=90, y=70, width=50, height=20 of worker 'cy' on task 'i1', "
-    with pytest.raises(InputError, match=message + r"whose image is 100 x 80 pixels"):
+    message = "1 box outside its image, for example x=90, y=70, width=50, height=20 of worker 'cy' on task 'i1', whose image is "
+    with pytest.raises(InputError, match=f"question 'objects': {message}100 x 80 pixels"):
         build_structured_crowd(structure)
 
 
@@ -47,7 +47,7 @@ def test_places_that_were_rounded_over_the_edge_are_clipped() -> None:
 def test_percent_beyond_100_are_probably_pixels() -> None:
     structure = ExportedStructure("eyes", "points", unit="percent")
     structure.add_answer("i1", "ann", [Mark((320, 50), "eye")])
-    with pytest.raises(InputError, match="1 point outside its image.*100 x 100 percent.*check the unit"):
+    with pytest.raises(InputError, match=r"1 point outside its image.*100 x 100 percent.*check the unit"):
         build_structured_crowd(structure)
 
 
@@ -56,7 +56,7 @@ def test_spans_end_within_the_text() -> None:
     structure.add_answer("t1", "ann", [Mark((0, 10), "PER")])
     assert build_structured_crowd(structure).n_votes == 1
     structure.add_answer("t1", "bob", [Mark((4, 11), "PER")])
-    with pytest.raises(InputError, match="1 span outside the text, for example start=4, end=11 .* has 10 characters"):
+    with pytest.raises(InputError, match=r"1 span outside the text, for example start=4, end=11 .* has 10 characters"):
         build_structured_crowd(structure)
 
 
@@ -64,7 +64,7 @@ def test_spans_end_within_the_text() -> None:
 def test_reversed_negative_and_broken_spans_are_refused(place: tuple[float, float]) -> None:
     structure = ExportedStructure("names", "spans")
     structure.add_answer("t1", "ann", [Mark(place, "PER")])
-    with pytest.raises(InputError, match="question 'names': 1 invalid span.*0 ≤ start < end"):
+    with pytest.raises(InputError, match=r"question 'names': 1 invalid span.*0 ≤ start < end"):
         build_structured_crowd(structure)
 
 

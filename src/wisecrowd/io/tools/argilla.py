@@ -115,7 +115,9 @@ def _parse_spans(question: ExportedStructure, value: object, location: str, scor
     def parse(pair: tuple[Any, Any]) -> Mark:
         entry, score = pair
         if not isinstance(entry, dict):
-            raise InputError(f"a span of {location} should be an object with start, end and label; got {preview([entry])}")
+            raise InputError(
+                f"a span of {location} should be an object with start, end and label; got {preview([entry])}"
+            )
         return parse_span(entry.get("start"), entry.get("end"), entry.get("label"), location, score)
 
     return question.parse_marks(parse, zip(entries, values, strict=True))
@@ -146,7 +148,10 @@ def _iter_responses(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
     """Yield each question with its responses, from a nested or flat record."""
     responses = record.get("responses")
     for name, entries in responses.items() if isinstance(responses, dict) else ():
-        yield name, [entry.get("value") for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
+        yield (
+            name,
+            [entry.get("value") for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)],
+        )
     for key, value in record.items():
         if key.endswith(RESPONSES) and isinstance(value, list):
             yield key.removesuffix(RESPONSES), value

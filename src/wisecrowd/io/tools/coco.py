@@ -125,8 +125,8 @@ class _Document:
         image = entry.get("image_id")
         if image not in self.task_by_image:
             raise InputError(
-                f"an {noun} is about the image {preview([image])}, which is not among the {len(self.task_by_image):,} images of the "
-                f"file ({preview(self.task_by_image)}); add the image, or remove the {noun}"
+                f"an {noun} is about the image {preview([image])}, which is not among the {len(self.task_by_image):,} images of "
+                f"the file ({preview(self.task_by_image)}); add the image, or remove the {noun}"
             )
         return self.task_by_image[image]
 

@@ -173,7 +173,12 @@ def _add_example(
 ) -> None:
     task = parse_id(record.get(OWN_TASK) or record.get("id"), "example", location)
     export.tasks.setdefault(
-        task, {key: value for key, value in record.items() if key not in (*QUESTIONS, *SPAN_COLUMNS, "relations", "Comments")}
+        task,
+        {
+            key: value
+            for key, value in record.items()
+            if key not in (*QUESTIONS, *SPAN_COLUMNS, "relations", "Comments")
+        },
     )
     get_part(record, "entities", list, location)
     for name in QUESTIONS:
@@ -202,9 +207,7 @@ def _detect(path: Path) -> bool:
         record = peek_object(path)
         if {"id", "text", "annotations", "annotation_approver"} <= record.keys():
             return True  # versions before 1.5
-        return OWN_CONFIDENCE in record and any(
-            isinstance(record.get(name), list) for name in (*QUESTIONS, "entities")
-        )
+        return OWN_CONFIDENCE in record and any(isinstance(record.get(name), list) for name in (*QUESTIONS, "entities"))
     files = peek_zip_texts(path, _SUFFIXES, only_these=True, max_files=3)
     name, text = next(((name, text) for name, text in files if text.strip() not in _EMPTY_CONTENTS), ("", ""))
     if name.endswith(".csv"):

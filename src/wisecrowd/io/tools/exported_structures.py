@@ -233,7 +233,9 @@ class AnswerSheet:
     is_empty: bool = False
 
 
-def get_structure(export: ExportedAnswers, name: str, kind: StructureKind, unit: Unit = "characters") -> ExportedStructure:
+def get_structure(
+    export: ExportedAnswers, name: str, kind: StructureKind, unit: Unit = "characters"
+) -> ExportedStructure:
     """Return the structured question of a name. It is created on first use.
 
     A tool may have one question with marks of several kinds. They become several questions, such as "objects" and
@@ -392,6 +394,8 @@ def parse_place(values: Iterable[object], noun: str, location: str) -> tuple[flo
     (3.0, 7.0)
     """
     values = tuple(values)
-    if any(isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) for value in values):
+    if any(
+        isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) for value in values
+    ):
         raise InputError(f"the place of a {noun} of {location} must be numbers; got {preview(values, 4)}")
     return tuple(float(value) for value in values)  # type: ignore[arg-type]  # numbers, as checked above

@@ -15,8 +15,8 @@ from wisecrowd.io.tools.exported_answers import ExportedAnswers, format_label, p
 from wisecrowd.io.tools.exported_structures import (
     ExportedStructure,
     Mark,
-    StructureKind,
     StructuredAnswer,
+    StructureKind,
     get_structure,
     parse_place,
 )
@@ -41,7 +41,9 @@ POINT_WIDTH = 0.5
 _PIXEL_DECIMALS = 6
 
 
-def parse_regions(results: list[_Record], task: str, location: str, export: ExportedAnswers) -> dict[str, list[Mark] | str]:
+def parse_regions(
+    results: list[_Record], task: str, location: str, export: ExportedAnswers
+) -> dict[str, list[Mark] | str]:
     """Parse the spans, boxes, points and texts of an annotation. Other results are ignored.
 
     Parameters
@@ -208,7 +210,9 @@ def convert_to_pixels(export: ExportedAnswers) -> None:
     for question in export.structures.values():
         if question.excluded.get("rotations of boxes"):
             n = question.excluded.pop("rotations of boxes")
-            question.notes.append(f"{n:,} turned boxes of {preview([question.name])} were replaced by the upright boxes around them")
+            question.notes.append(
+                f"{n:,} turned boxes of {preview([question.name])} were replaced by the upright boxes around them"
+            )
         if question.unit != "percent":
             continue
         marked = {task for task, answer in zip(question.task, question.answers, strict=True) if answer}
@@ -224,7 +228,7 @@ def convert_to_pixels(export: ExportedAnswers) -> None:
         if absent:
             question.problems.append(
                 f"{len(absent):,} of {len(marked):,} images have no size (task {preview(absent)}), so that units would be mixed; "
-                "expected original_width and original_height in a region of every image. Export from Label Studio again, or add them"
+                "expected original_width and original_height in a region of every image. Export again, or add them"
             )
             continue
         _scale_answers(question)
@@ -244,8 +248,5 @@ def _scale_answers(question: ExportedStructure) -> None:
 
 def _scale_marks(marks: Iterable[Mark], size: tuple[float, float]) -> Iterable[Mark]:
     for mark in marks:
-        place = tuple(
-            round(value * size[axis % 2] / 100, _PIXEL_DECIMALS) for axis, value in enumerate(mark.place)
-        )
+        place = tuple(round(value * size[axis % 2] / 100, _PIXEL_DECIMALS) for axis, value in enumerate(mark.place))
         yield mark._replace(place=place)
-

@@ -256,7 +256,6 @@ def push(
     1
     """
 
-
     def build(local_project: Project) -> tuple[str, set[str], Iterator[Record]]:
         target = local_project.get_question(question)
         records = build_records(answers, local_project, question=question, model=model)
@@ -378,9 +377,7 @@ def _push_records(
         for task in state.ids[get_task_id(record)]:
             new_predictions[task] = None if prediction is None else {"score": None, **prediction}
     first = pending = _compare(state.own, new_predictions, controls)
-    summary = PushSummary(
-        name, len(pending.add), len(pending.update), len(pending.delete), pending.same, pending.stale
-    )
+    summary = PushSummary(name, len(pending.add), len(pending.update), len(pending.delete), pending.same, pending.stale)
     if dry_run:
         return summary
     for _ in range(MAX_ROUNDS):

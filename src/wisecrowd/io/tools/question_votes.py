@@ -240,7 +240,9 @@ def describe_no_votes(export: ExportedAnswers) -> str:
     message = "no question has answers that can be votes: expected a choice, a rating or a number"
     if export.structures:
         listed = ", ".join(f"{preview([name])} ({entry.kind})" for name, entry in export.structures.items())
-        message += f"; other questions are {listed}, which wisecrowd.read_spans, read_boxes, read_points and read_texts read"
+        message += (
+            f"; other questions are {listed}, which wisecrowd.read_spans, read_boxes, read_points and read_texts read"
+        )
     if export.rankings:
         message += f"; rankings are comparisons, which wisecrowd.read_comparisons reads: {preview(export.rankings)}"
     return f"{message}; left out {format_counts(export.excluded)}" if export.excluded else message
@@ -349,10 +351,7 @@ def name_machines(workers: Sequence[str], machine: Sequence[bool]) -> list[str]:
             worker = f"{MACHINE}:{worker}"
         return worker
 
-    return [
-        name_machine(worker) if is_machine else worker
-        for worker, is_machine in zip(workers, machine, strict=True)
-    ]
+    return [name_machine(worker) if is_machine else worker for worker, is_machine in zip(workers, machine, strict=True)]
 
 
 def find_vote_rows(question: ExportedQuestion) -> list[int]:

@@ -223,7 +223,11 @@ def _collect_objects(
         by_task.setdefault(str(task), []).append(Mark(tuple(map(float, place)), str(label), float(score)))
     check_tasks(by_task, project)
     _check_classes(by_task, question)
-    expected = {} if tasks is None or "expected_f1" not in tasks else dict(zip(tasks.index.map(str), tasks["expected_f1"]))
+    expected = (
+        {}
+        if tasks is None or "expected_f1" not in tasks
+        else dict(zip(tasks.index.map(str), tasks["expected_f1"], strict=True))
+    )
     full_name = f"{OWN_MODEL} {model}".strip()
     return {
         task: _InferredAnswer(tuple(marks), round_confidence(expected.get(task, _mean_score(marks))), full_name)
@@ -268,7 +272,9 @@ def _collect_texts(
 # ---------------------------------------------------------------------- Label Studio
 
 
-def _label_studio_answer(task: str, data: Mapping[str, Any], question: StructuredQuestion, one: _InferredAnswer) -> Record:
+def _label_studio_answer(
+    task: str, data: Mapping[str, Any], question: StructuredQuestion, one: _InferredAnswer
+) -> Record:
     control = question.control
     if not control.get("to_name"):
         raise InputError(
@@ -318,8 +324,8 @@ def _label_studio_span(task: str, question: StructuredQuestion, mark: Mark) -> R
     first, last = anchors.get((task, "start", start)), anchors.get((task, "end", end))
     if first is None or last is None:
         raise InputError(
-            f"the span from {start} to {end} of task {preview([task])} begins or ends where no span of the export does, so its place "
-            "in the web page is unknown; aggregate the spans of this export"
+            f"the span from {start} to {end} of task {preview([task])} begins or ends where no span of the export does, so its "
+            "place in the web page is unknown; aggregate the spans of this export"
         )
     return {
         "start": first[0],
@@ -336,11 +342,13 @@ def _label_studio_place(task: str, question: StructuredQuestion, mark: Mark) -> 
     if question.structure.unit == "pixels":
         if size is None:
             raise InputError(
-                f"the size of the image of task {preview([task])} is unknown, so that pixels cannot become percent; give the export "
-                "that the votes were read from"
+                f"the size of the image of task {preview([task])} is unknown, so that pixels cannot become percent; give the "
+                "export that the votes were read from"
             )
         place = tuple(min(100 * value / size[axis % 2], 100.0) for axis, value in enumerate(place))
-    more = {} if size is None else {"original_width": int(size[0]), "original_height": int(size[1]), "image_rotation": 0}
+    more = (
+        {} if size is None else {"original_width": int(size[0]), "original_height": int(size[1]), "image_rotation": 0}
+    )
     if question.kind == "points":
         return {"x": place[0], "y": place[1], "width": POINT_WIDTH}, more
     return dict(zip(("x", "y", "width", "height"), place, strict=True)) | {"rotation": 0}, more
@@ -412,7 +420,14 @@ def _prodigy_span(mark: Mark, data: Mapping[str, Any]) -> Record:
 def _prodigy_box(mark: Mark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001  # the same signature as for spans
     x, y, width, height = mark.place
     points = [[x, y], [x, y + height], [x + width, y + height], [x + width, y]]
-    box = {"x": x, "y": y, "width": width, "height": height, "center": [x + width / 2, y + height / 2], "points": points}
+    box = {
+        "x": x,
+        "y": y,
+        "width": width,
+        "height": height,
+        "center": [x + width / 2, y + height / 2],
+        "points": points,
+    }
     return {"label": mark.label, "type": "rect", **box} | _prodigy_score(mark)
 
 
@@ -441,7 +456,7 @@ def _format_cvat(answers: _Answers, project: Project, question: StructuredQuesti
 def _cvat_shape(mark: Mark, kind: str) -> str:
     score = round_confidence(mark.score)
     further = "" if score is None else f' score="{score}"'
-    begin = f"label={quoteattr(str(mark.label))} source={quoteattr('consensus')} occluded=\"0\""
+    begin = f'label={quoteattr(str(mark.label))} source={quoteattr("consensus")} occluded="0"'
     if kind == "points":
         x, y = mark.place
         return f'    <points {begin} points="{x:.{_DECIMALS}f},{y:.{_DECIMALS}f}" z_order="0"{further}></points>'
@@ -510,7 +525,7 @@ def _get_tool(project: Project, question: StructuredQuestion) -> _StructuredForm
     if tool is None or question.kind not in tool.kinds:
         able = ", ".join(name for name, other in STRUCTURED_TOOLS.items() if question.kind in other.kinds)
         raise UsageError(
-            f"{question.kind} cannot be written for {project.format}; the tools are {able}. wisecrowd aggregate writes them as tables"
+            f"{question.kind} cannot be written for {project.format}; the tools are {able}. wisecrowd aggregate writes tables"
         )
     return tool
 

@@ -379,9 +379,7 @@ def list_classes(structure: ExportedStructure) -> list[str]:
     return [*structure.options, *sorted(used - structure.options.keys())]
 
 
-def build_answer_frame(
-    structure: ExportedStructure, answers: Iterable[tuple[str, StructuredAnswer]]
-) -> pd.DataFrame:
+def build_answer_frame(structure: ExportedStructure, answers: Iterable[tuple[str, StructuredAnswer]]) -> pd.DataFrame:
     """Build a table of objects, or of texts by task, from answers by task.
 
     Parameters
