@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from wisecrowd import report
@@ -169,3 +170,34 @@ def test_an_export_gives_names_of_workers_and_links_to_tasks(run: Any, tmp_path:
     assert '<bdi class="name">Ann Lee (ann@x.org)</bdi>' in page
     assert '<bdi class="name">bob@x.org</bdi>' in page
     assert '<a href="https://example.com/7"' in page
+
+
+def test_marks_and_texts_have_pages_with_pictures(run: Any, tmp_path: Path) -> None:
+    rows = [(task, worker, 0, 4, "LOC") for task in "ab" for worker in "xyz"]
+    spans = pd.DataFrame(rows, columns=["task", "worker", "start", "end", "label"])
+    spans.to_csv(tmp_path / "spans.csv", index=False)
+    pd.DataFrame({"task": ["a", "b"], "text": ["Rome fell", "Oslo rose"]}).to_csv(tmp_path / "texts.csv", index=False)
+    result = run("report", "spans.csv", "--texts", "texts.csv", "--no-compare", "-o", "spans.html")
+    assert result.exit_code == 0, result.output
+    assert ">Rome<" in (tmp_path / "spans.html").read_text()
+    assert "wisecrowd report spans.csv" in (tmp_path / "spans.html").read_text()
+    refused = run("report", "spans.csv", "--images", "texts.csv", "-o", "x.html")
+    assert "leave out --images" in refused.output
+    pd.DataFrame({"task": ["a", "a"], "worker": ["x", "y"], "text": ["one two", "one too"]}).to_csv(
+        "said.csv", index=False
+    )
+    assert run("report", "said.csv", "--no-compare", "-o", "said.html").exit_code == 0
+    assert "Disputed texts" in (tmp_path / "said.html").read_text()
+
+
+def test_a_folder_of_spans_has_the_tokens_of_its_documents(run: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    spans = pd.DataFrame(
+        {"task": ["a"] * 3, "worker": list("xyz"), "start": [1] * 3, "end": [3] * 3, "label": ["LOC"] * 3}
+    )
+    spans.to_parquet(folder / "spans.parquet")
+    pd.DataFrame({"task": ["a"], "tokens": [["in", "New", "York"]]}).to_parquet(folder / "documents.parquet")
+    result = run("report", "folder", "--no-compare", "-o", "page.html")
+    assert result.exit_code == 0, result.output
+    assert ">New York<" in (tmp_path / "page.html").read_text()

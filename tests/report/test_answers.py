@@ -121,6 +121,7 @@ def test_methods_without_intervals_and_without_workers() -> None:
 
 def test_large_tables_are_selections(monkeypatch: pytest.MonkeyPatch, label_sets: wc.LabelSetCrowd) -> None:
     monkeypatch.setattr("wisecrowd.report.answers.MAX_ROWS", 3)
+    monkeypatch.setattr("wisecrowd.report.section_tables.MAX_ROWS", 3)
     sections = build_label_set_content(label_sets, model="binary-relevance", compare=False)["sections"]
     by_id = {section["id"]: section["table"] for section in sections}
     assert [len(by_id[name]["rows"]) for name in ("labels", "tasks", "workers")] == [3, 3, 3]

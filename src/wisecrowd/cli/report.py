@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -98,6 +98,15 @@ def report(
 
       wisecrowd report arena.csv -o arena.html
 
+    The pages of boxes, points and spans show disputed objects over the images or
+    texts of their tasks (offsets of spans count characters of --texts, or tokens
+    of documents.parquet in a folder); that of texts has disputed texts side by
+    side:
+
+      wisecrowd report boxes.csv --images photos/ -o boxes.html
+      wisecrowd report spans.csv --texts documents.csv -o spans.html
+      wisecrowd report transcriptions.csv -o transcriptions.html
+
     The page of scores of judges (columns task, judge, score) has their agreement
     beyond chance, severity, calibration curves and biases:
 
@@ -107,9 +116,6 @@ def report(
     from wisecrowd.cli._reading import resolve_path
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.cli._truth_files import read_truth
-    from wisecrowd.data.marks import MarkCrowd
-    from wisecrowd.data.masks import MaskCrowd
-    from wisecrowd.data.texts import TextCrowd
     from wisecrowd.errors import UsageError
     from wisecrowd.report import build
     from wisecrowd.report.images import read_images
@@ -137,22 +143,29 @@ def report(
             _print_size(f"{votes}: {other_answers.description}", describe_crowd(scores), output, page)
         return
     if other_answers is not None:
+        kind = other_answers.answer_type
         class_options = {
             "--features": features,
             "--members": members,
             "--gold": gold,
             "--score": score,
-            "--texts": texts,
-            "--images": images,
+            "--texts": None if kind == "spans" else texts,
+            "--images": None if kind in ("boxes", "points") else images,
         }
         answers.check_unused(other_answers, class_options)
-        answers.refuse_types(other_answers, "report", answers.OBJECTS_AND_TEXTS)
+        answers.refuse_types(other_answers, "report", ["polygons", "masks"])
         answer_votes = answers.read_answers(other_answers, reading)
-        assert not isinstance(answer_votes, MarkCrowd | MaskCrowd | TextCrowd)
+        span_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
+        if kind == "spans" and texts is None:
+            span_texts = _find_tokens(answers.read_documents(other_answers))
+        mark_images = (
+            None if images is None else read_images(resolve_path(images), task=reading.task, image=image_column)
+        )
         with show_progress(quiet=quiet):
             page = build(
-                answer_votes, title=title or _default_title(votes), compare=compare, model=method, command=_command(ctx)
-            )
+                answer_votes, texts=span_texts, images=mark_images, title=title or _default_title(votes), compare=compare,
+                model=method, command=_command(ctx),
+            )  # fmt: skip
             page.save(output)
         if not quiet:
             _print_size(f"{votes}: {other_answers.description}", describe_crowd(answer_votes), output, page)
@@ -184,6 +197,14 @@ def report(
         warn(warning)
     if not quiet:
         _print_size(str(votes), describe_crowd(crowd), output, page)
+
+
+def _find_tokens(documents: Any) -> Any:
+    """Return the tokens of the documents beside spans, by task; None if there are none."""
+    if documents is None:
+        return None
+    table = documents.to_pandas()
+    return table.set_index("task")["tokens"] if "tokens" in table else None
 
 
 def _read_project(source: VoteSource) -> Project | None:

@@ -12,7 +12,9 @@ from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.scores import ScoreCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.utils.files import write_text
 from wisecrowd.utils.notebook import render_frame
@@ -110,7 +112,7 @@ def is_report(path: str | os.PathLike[str]) -> bool:
 
 
 def build(
-    crowd: CrowdLike | Comparisons | LabelSetCrowd | ScoreCrowd,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd,
     *,
     gold: TruthLike | None = None,
     truth: TruthLike | None = None,
@@ -130,10 +132,11 @@ def build(
 
     Parameters
     ----------
-    crowd : Crowd, Comparisons, LabelSetCrowd, ScoreCrowd or DataFrame
+    crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, ScoreCrowd, TextCrowd or DataFrame
         Votes. The page of comparisons has the ranking, that of label sets the agreement and confidence of labels and sets; they
-        take no gold, truth, features, texts, images and scores. The page of scores diagnoses the judges; it takes gold, truth
-        and texts, whose length is compared with the scores.
+        take no gold, truth, features, texts, images and scores. The page of boxes, points and spans has pictures of disputed
+        objects over ``images`` or ``texts``, that of texts has disputed texts side by side. The page of scores diagnoses the
+        judges; it takes gold, truth and texts, whose length is compared with the scores.
     gold : mapping or Series, default=None
         True classes of some tasks that the labels are fitted with. A fitted ``model`` must have been fitted with them.
     truth : mapping or Series, default=None
@@ -141,7 +144,7 @@ def build(
     X : array-like or DataFrame, default=None
         Features of the tasks. They show which tasks have labels that do not fit, and let learners take part in the comparison.
     texts : mapping or Series, default=None
-        Text of each task.
+        Text of each task. For spans whose offsets count tokens, a list of tokens.
     images : mapping, Series or path-like, default=None
         Images of the tasks: paths or bytes by task, or a folder or table for `wisecrowd.report.images.read_images`. The page
         contains thumbnails, scaled so that it stays below six megabytes.
@@ -194,6 +197,10 @@ def build(
             "scores": scores,
         }
         return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
+    if isinstance(crowd, MarkCrowd | TextCrowd):
+        media = {"texts": texts, "images": images}
+        unused = {"gold": gold, "truth": truth, "X": X, "links": links, "scores": scores}
+        return _build_objects(crowd, unused, media, title=title, compare=compare, model=model, command=command)
     if isinstance(crowd, ScoreCrowd):
         return _build_scores(
             crowd, {"X": X, "images": images, "scores": scores}, gold=gold, truth=truth, texts=texts, title=title, model=model,
@@ -280,6 +287,48 @@ def _build_answers(
         content = build_comparison_content(votes, model=model, compare=compare, command=command)
     else:
         content = build_label_set_content(votes, model=model, compare=compare, command=command)
+    content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
+    return Report(render_report(content, {}, "answers.html"))
+
+
+def _build_objects(
+    votes: MarkCrowd | TextCrowd,
+    unused: Mapping[str, Any],
+    media: Mapping[str, Any],
+    *,
+    title: str | None,
+    compare: bool,
+    model: Any,
+    command: str | None,
+) -> Report:
+    """Build the report on boxes, points, spans or texts."""
+    import pandas as pd
+
+    from wisecrowd.errors import UsageError
+    from wisecrowd.report.images import read_images
+    from wisecrowd.report.marks import build_mark_content
+    from wisecrowd.report.page import load_templates, render_report
+    from wisecrowd.report.task_media import as_task_series
+    from wisecrowd.report.text_answers import build_text_content
+    from wisecrowd.utils.text import shorten
+
+    suitable = {"spans": ("texts",), "boxes": ("images",), "points": ("images",)}.get(votes.answer_type, ())
+    others = {name: value for name, value in media.items() if name not in suitable}
+    if unusable := [name for name, value in (unused | others).items() if value is not None]:
+        raise UsageError(f"the report on {votes.answer_type} takes no {', '.join(unusable)}; leave this out")
+    load_templates()  # a missing extra should be reported before the work starts
+    if isinstance(votes, TextCrowd):
+        content = build_text_content(votes, model=model, compare=compare, command=command)
+    else:
+        images, texts = media["images"], as_task_series(media["texts"], "text")
+        if isinstance(images, str | os.PathLike):
+            images = read_images(images)
+        has_tokens = texts is not None and len(texts) and not isinstance(texts.iloc[0], str)
+        documents = pd.DataFrame({"task": texts.index, "tokens": list(map(list, texts))}) if has_tokens else None
+        content = build_mark_content(
+            votes, model=model, compare=compare, texts=texts, images=as_task_series(images, "image"), documents=documents,
+            command=command,
+        )  # fmt: skip
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
     return Report(render_report(content, {}, "answers.html"))
 

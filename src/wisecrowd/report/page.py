@@ -68,7 +68,8 @@ def render_report(content: dict[str, Any], data: dict[str, Any], template: str =
     """
     from markupsafe import Markup
 
-    image_policy = "img-src data:; " if content.get("tasks", {}).get("with_image") else ""
+    has_images = content.get("has_images") or content.get("tasks", {}).get("with_image")
+    image_policy = "img-src data:; " if has_images else ""
     script = _render("script.js")
     return render_page(
         template,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Longest side in pixels and JPEG quality of a thumbnail; the first pair that fits is used.
 SIZES = ((320, 82), (240, 76), (160, 70), (112, 60), (80, 50))
+#: The same for images under marks, which are shown larger.
+PICTURE_SIZES = ((800, 78), (560, 74), *SIZES)
 #: Longest side in pixels and JPEG quality of an image that is shown by itself.
 PREVIEW_SIDE, PREVIEW_QUALITY = 1_600, 88
 #: Largest file that is read, in bytes.
@@ -59,7 +61,9 @@ class Thumbnails:
     notes: list[str]
 
 
-def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
+def embed_thumbnails(
+    images: list[Any], max_characters: int, *, sizes: tuple[tuple[int, int], ...] = SIZES
+) -> Thumbnails:
     """Embed images as data URIs within a limited space.
 
     Every image may use an equal share of the remaining space; what it does not use is available to the next ones.
@@ -70,6 +74,8 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
         Image of each task.
     max_characters : int
         Maximum total length of the URIs.
+    sizes : tuple of tuple of int, optional
+        Longest side in pixels and JPEG quality; the first pair that fits is used.
 
     Returns
     -------
@@ -89,7 +95,7 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
     for number, position in enumerate(positions):
         report_progress("reading images", number, len(positions))
         share = remaining // (len(positions) - number)
-        source = _embed_image(images[position], images_module, share, remaining)
+        source = _embed_image(images[position], images_module, share, remaining, sizes)
         if source in _REASONS:
             reasons[source] += 1
             continue
@@ -97,6 +103,40 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
         remaining -= len(source)
     n_without = len(images) - len(positions)
     return Thumbnails(sources, _write_notes(n_without, reasons))
+
+
+def measure_image(image: Any) -> tuple[int, int] | None:
+    """Return the width and height of an image in pixels, upright.
+
+    Parameters
+    ----------
+    image : path-like or bytes
+        Image file, or its bytes.
+
+    Returns
+    -------
+    tuple of int, or None
+        None if the image cannot be read.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> Image.new("RGB", (40, 30)).save("small.png")
+    >>> measure_image("small.png")
+    (40, 30)
+    """
+    images_module = _import_pillow()
+    data = _read_bytes(image, MAX_FILE_BYTES)
+    image_format = None if isinstance(data, str) else detect_image_format(data)
+    if image_format is None:
+        return None
+    try:
+        with images_module.open(io.BytesIO(data), formats=(image_format,)) as opened:
+            width, height = opened.size
+            is_turned = _read_orientation(opened) in (5, 6, 7, 8)
+    except Exception:  # a decoder may raise anything for a damaged file
+        return None
+    return (height, width) if is_turned else (width, height)
 
 
 def encode_preview(image: Any) -> tuple[str, bytes]:
@@ -183,13 +223,15 @@ def _write_notes(n_without: int, reasons: Counter[str]) -> list[str]:
     return [f"{n:,} {singular if n == 1 else plural}." for n, singular, plural in sentences if n]
 
 
-def _embed_image(image: Any, images_module: Any, share: int, max_characters: int) -> str:
+def _embed_image(
+    image: Any, images_module: Any, share: int, max_characters: int, sizes: tuple[tuple[int, int], ...]
+) -> str:
     """Return a data URI, scaled to its share of the space if possible, or the reason why there is none."""
-    opened = _open_image(image, images_module, SIZES[0][0])
+    opened = _open_image(image, images_module, sizes[0][0])
     if isinstance(opened, str):
         return opened
     pixels, image_format = opened
-    new_format, content = _encode_image(pixels, share, lossless=image_format != "JPEG")
+    new_format, content = _encode_image(pixels, share, lossless=image_format != "JPEG", sizes=sizes)
     uri = f"data:image/{new_format.lower()};base64,{base64.b64encode(content).decode()}"
     return uri if len(uri) <= max_characters else NO_SPACE
 
@@ -293,7 +335,7 @@ def _convert_to_rgb(images_module: Any, image: Image, max_side: int) -> Image:
     return converted
 
 
-def _encode_image(image: Image, share: int, *, lossless: bool) -> tuple[str, bytes]:
+def _encode_image(image: Image, share: int, *, lossless: bool, sizes: tuple[tuple[int, int], ...]) -> tuple[str, bytes]:
     """Return the format and the bytes of a thumbnail: a PNG if it fits into its share, else the largest JPEG that does."""
     limit = 3 * (share - _URI_PREFIX_CHARACTERS) / 4
     file = io.BytesIO()
@@ -301,7 +343,7 @@ def _encode_image(image: Image, share: int, *, lossless: bool) -> tuple[str, byt
         image.save(file, "PNG", optimize=True)
         if file.tell() <= min(limit, _MAX_PNG_BYTES):
             return "PNG", file.getvalue()
-    for side, quality in SIZES:
+    for side, quality in sizes:
         image.thumbnail((side, side))
         file = io.BytesIO()
         image.save(file, "JPEG", quality=quality, optimize=True)
