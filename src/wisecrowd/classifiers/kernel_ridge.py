@@ -25,7 +25,7 @@ from wisecrowd.utils.slices import slice_rows
 
 #: Views that compete.
 VIEWS: tuple[KernelView, ...] = tuple(
-    KernelView(transform, width) for transform in ("clipped", "roots") for width in (0.3, 1.0, 3.0)
+    KernelView(transform, width) for transform in ("clipped", "roots") for width in (0.1, 0.3, 1.0, 3.0)
 )
 #: Candidates for the ridge penalty, relative to the mean diagonal of the centred kernel.
 RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03)
@@ -148,7 +148,9 @@ class KernelMachine:
                 path.append((Component(view, ridge, 0.0, log_likelihood), score))
                 if len(path) > 1 and log_likelihood < path[-2][0].log_likelihood:
                     break
-                weight = np.maximum(weight, 0.1)  # a start at the limit of zero would have no slope along other directions
+                weight = np.maximum(
+                    weight, 0.1
+                )  # a start at the limit of zero would have no slope along other directions
             component, score = max(path, key=lambda item: item[0].log_likelihood)
             tried += [item for item, _ in path]
             best.append(component)
@@ -434,7 +436,9 @@ class KernelRidge(SoftClassifier):
         parts = []
         for name in names:
             transform = name.rsplit("_", 1)[0]
-            slopes, precision, mean, scale = (arrays[f"{name}_{part}"] for part in ("slopes", "precision", "mean", "scale"))
+            slopes, precision, mean, scale = (
+                arrays[f"{name}_{part}"] for part in ("slopes", "precision", "mean", "scale")
+            )
             if transform not in ("clipped", "roots") or slopes.shape != (len(landmarks), len(intercept)):
                 raise ValueError(f"the view {name} does not fit to the landmarks and classes")
             if mean.shape != landmarks.shape[1:] or scale.shape != mean.shape or precision.shape != ():

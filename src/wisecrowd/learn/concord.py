@@ -34,8 +34,8 @@ DISCOUNT_ITERATIONS = 4
 class Concord(ClassifierEM):
     """Kernel regression on features and two models of workers, each weighed by what it says about held-out votes.
 
-    The classifier is an average of kernel ridge regressions on six views of the features: three widths of a Gaussian kernel, on
-    features with bounded outliers and on normalised square roots. One eigendecomposition per view gives all *leave-one-out*
+    The classifier is an average of kernel ridge regressions on eight views of the features: four widths of a Gaussian kernel,
+    on features with bounded outliers and on normalised square roots. One eigendecomposition per view gives all *leave-one-out*
     predictions for all penalties, so no task's own votes echo in what the features say about it. With scores s_i of
     the features, and the models m of workers of `ModelAverage` that know or guess the class, or have a confusion matrix:
 
@@ -104,7 +104,7 @@ class Concord(ClassifierEM):
         help="Calibrate the class probabilities by the likelihood of the votes, with another classifier than kernels, which "
         "always are.",
     )
-    max_iter: int = parameter(default=15, help="Maximum number of EM iterations.")
+    max_iter: int = parameter(default=25, help="Maximum number of EM iterations.")
     tol: float = parameter(default=0.0, help="Relative change of the objective at which the iteration stops.")
 
     choice_: pd.DataFrame = fitted(
@@ -112,12 +112,12 @@ class Concord(ClassifierEM):
     )
     l2_: float = fitted(help="Ridge penalty of the view with the largest weight.")
     discount_: float = fitted(help="Exponent β of the likelihood of votes; 1 for votes that are independent.")
-    feature_gain_: float = fitted(
-        help="Share of held-out votes that equal the most probable class with the features, minus that without them; NaN with "
+    feature_gain_: float | None = fitted(
+        help="Share of held-out votes that equal the most probable class with the features, minus that without them; None with "
         "another classifier than kernels."
     )
-    heldout_accuracy_: float = fitted(
-        help="Share of held-out votes that equal the most probable class by the other votes and the features; NaN with another "
+    heldout_accuracy_: float | None = fitted(
+        help="Share of held-out votes that equal the most probable class by the other votes and the features; None with another "
         "classifier than kernels."
     )
 
@@ -129,10 +129,16 @@ class Concord(ClassifierEM):
                 return
             self._run(X, crowd, gold, self._fixed_ridge)
         self.choice_ = pd.DataFrame(
-            {"view": ["features"], "width": [np.nan], "l2": [self._fixed_ridge], "log_likelihood": [np.nan], "weight": [1.0]}
+            {
+                "view": ["features"],
+                "width": [np.nan],
+                "l2": [self._fixed_ridge],
+                "log_likelihood": [np.nan],
+                "weight": [1.0],
+            }
         )
         self.l2_, self.discount_ = self._fixed_ridge, 1.0
-        self.feature_gain_ = self.heldout_accuracy_ = float("nan")
+        self.feature_gain_ = self.heldout_accuracy_ = None
 
     @property
     def _has_kernels(self) -> bool:
@@ -227,13 +233,13 @@ class Concord(ClassifierEM):
         'the features add nothing by held-out votes: ...'
         """
         self._check_fitted("posterior_")
-        if np.isnan(self.feature_gain_):
+        if self.feature_gain_ is None or self.heldout_accuracy_ is None:
             return "how much the features add is known only with classifier='kernels'"
-        points = 100 * self.feature_gain_
+        points, with_features = 100 * self.feature_gain_, 100 * self.heldout_accuracy_
         amount = f"add {points:.1f} points" if points >= 0.05 else "add nothing"
         return (
-            f"the features {amount} by held-out votes: {100 * self.heldout_accuracy_:.1f} % of the votes equal the most probable "
-            f"class by the other votes and the features, {100 * (self.heldout_accuracy_ - self.feature_gain_):.1f} % without the features"
+            f"the features {amount} by held-out votes: {with_features:.1f} % of the votes equal the most probable class by the "
+            f"other votes and the features, {with_features - points:.1f} % without the features"
         )
 
     def _calibration_parameters(self) -> dict[str, Any]:
