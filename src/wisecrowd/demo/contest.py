@@ -22,7 +22,7 @@ from wisecrowd.evaluate import metrics
 #: Parameters that make slow methods fast enough for the demo.
 SETTINGS: dict[str, dict[str, Any]] = {
     "cmm": {"max_iter": 20},
-    "concord": {"l2": 10.0},
+    "concord": {"max_iter": 10},
     "ebcc": {"n_init": 5},
 }
 #: Epochs of every network, so that training takes seconds.
