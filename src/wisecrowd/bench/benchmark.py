@@ -119,6 +119,11 @@ FIGURES = {
         for figure in ("ECE", "ECE, weight 1")
     },
     **{name: Figure(name, more_is_better=False) for name in ("NLL", "NLL, calibrated", "ECE", "ECE, calibrated")},
+    **{
+        f"{tasks} {figure}": Figure(f"{tasks} {figure}", more_is_better=False)
+        for tasks in ("test", "training")
+        for figure in ("NLL", "ECE")
+    },
     "mae": Figure("MAE", digits=2, more_is_better=False),
     "rmse": Figure("RMSE", digits=2, more_is_better=False),
     "I-JS": Figure("I-JS", more_is_better=False),
@@ -207,14 +212,20 @@ class Benchmark:
 
     @property
     def cells(self) -> list[tuple[str, str, int]]:
-        """Cells to run, as (entry, data, seed)."""
+        """Cells to run, as (entry, data, seed). Data with an attribute ``max_seeds`` have at most so many seeds."""
         return [
             (entry, data, seed)
             for data, source in self.data.items()
             for entry, answer in self.entries.items()
             if not self.published_only or any((entry, data, figure) in self.published for figure in source.figures)
-            for seed in range(self.seeds if source.is_random or getattr(answer, "is_random", True) else 1)
+            for seed in range(self._count_seeds(source, answer))
         ]
+
+    def _count_seeds(self, source: DataSource, entry: Entry) -> int:
+        """Return the number of seeds of an entry on some data."""
+        if not (source.is_random or getattr(entry, "is_random", True)):
+            return 1
+        return min(self.seeds, getattr(source, "max_seeds", self.seeds))
 
 
 def parse_published_table(text: str, figure: str = "accuracy") -> dict[tuple[str, str, str], float]:

@@ -97,7 +97,12 @@ class StoredDataset:
     def identity(self) -> Any:
         """Return the name, the protocol and the digests of the files."""
         folder = find_dataset_folders()[self.name]
-        return [self.name, self.duplicates, self.positive, [_sha256(folder / file) for file in (ANNOTATIONS, TRUTH)]]
+        return [
+            self.name,
+            self.duplicates,
+            self.positive,
+            [compute_file_digest(folder / file) for file in (ANNOTATIONS, TRUTH)],
+        ]
 
     def size(self) -> int:
         """Return the number of votes in the dataset."""
@@ -175,8 +180,23 @@ class SimulatedDataset:
 
 
 @cache
-def _sha256(file: Path) -> str | None:
-    """Return the digest of a file, or None if it does not exist."""
+def compute_file_digest(file: Path) -> str | None:
+    """Return the SHA-256 of a file, or None if it does not exist.
+
+    Parameters
+    ----------
+    file : Path
+        File.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> compute_file_digest(Path("no such file")) is None
+    True
+    """
     if not file.is_file():
         return None
     with file.open("rb") as stream:
