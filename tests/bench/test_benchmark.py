@@ -72,3 +72,12 @@ def test_every_method_with_its_settings_exists(name: str) -> None:
 def test_a_misspelt_name_gets_advice() -> None:
     with pytest.raises(UsageError, match="Did you mean 'crowdkit'"):
         find_benchmark("crowd-kit")
+
+
+def test_cells_without_a_published_value_run_if_they_are_named() -> None:
+    sources = {"one": SimulatedDataset({"n_tasks": 10}), "two": SimulatedDataset({"n_tasks": 20})}
+    made = Benchmark(
+        title="", entries={"MV": Aggregate("majority-vote"), "DS": Aggregate("dawid-skene")}, data=sources,
+        published={("MV", "one", "accuracy"): 0.5}, published_only=True, unpublished=frozenset({("DS", "two")}),
+    )  # fmt: skip
+    assert [cell[:2] for cell in made.cells] == [("MV", "one"), ("DS", "two")]

@@ -171,6 +171,8 @@ class Benchmark:
         Number of seeds of every cell whose entry or data are random; other cells run once.
     published_only : bool
         Run only cells with a published value.
+    unpublished : frozenset of (str, str)
+        Pairs (entry, data) that run although nothing is published.
     rows : {"entries", "data"}
         Side of the table that makes the rows.
     ranked : bool
@@ -205,6 +207,7 @@ class Benchmark:
     findings: Callable[[Sequence[Mapping[str, Any]]], tuple[str, ...]] | None = None
     seeds: int = 1
     published_only: bool = False
+    unpublished: frozenset[tuple[str, str]] = frozenset()
     rows: Literal["entries", "data"] = "entries"
     ranked: bool = False
     data_at_hand: bool = False
@@ -217,7 +220,9 @@ class Benchmark:
             (entry, data, seed)
             for data, source in self.data.items()
             for entry, answer in self.entries.items()
-            if not self.published_only or any((entry, data, figure) in self.published for figure in source.figures)
+            if not self.published_only
+            or (entry, data) in self.unpublished
+            or any((entry, data, figure) in self.published for figure in source.figures)
             for seed in range(self._count_seeds(source, answer))
         ]
 

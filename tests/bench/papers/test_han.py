@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,26 @@ from wisecrowd.bench.papers import _han
 from wisecrowd.bench.papers._han import (
     ACCURACY,
     CHANGE,
+    CORRELATION,
     DENSITY,
     EPOCHS,
     SURPRISE,
+    VECTOR_SPREAD,
+    WITH_VOTES,
     AfterFilling,
     AtEpoch,
+    HeadRetrained,
+    LearnerAfterFilling,
     Oracle,
+    PaperSizes,
     TrainingTaskScores,
+    WorkerDistances,
 )
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 
-FAMILY = ("", "-fill", "-redundancy", "-density", "-epochs")
+FAMILY = ("", "-fill", "-fill-deep", "-redundancy", "-density", "-epochs", "-map")
 SMALL: dict[str, Any] = {"n_experts": 2, "hidden": 4, "learning_rate": 0.01}
 
 
@@ -145,3 +153,30 @@ def test_the_crowds_come_as_they_are_asked_for() -> None:
     assert fewer.load(0).crowd.votes_per_task.max() == 2
     assert fewer.load(0).crowd != fewer.load(1).crowd
     assert _han.BusyWorkersOnly("labelme", "distinct", min_votes=50).load(0).meta["min_votes"] == 50
+
+
+def test_rows_of_mmlc_report_the_spread_of_worker_vectors(dataset: Dataset) -> None:
+    figures = Oracle("mmlc", SMALL | {"epochs": 3})(dataset, 0)
+    assert 0 <= figures[VECTOR_SPREAD] < 0.5
+    assert 0 < figures[WITH_VOTES] <= 1
+    assert WITH_VOTES not in Oracle("mmlc", SMALL | {"epochs": 3}, centre="mean")(dataset, 0)
+    retrained = HeadRetrained("mmlc", SMALL | {"epochs": 3})(dataset, 0)
+    assert retrained[ACCURACY] > 0.8  # the classes lie apart
+
+
+def test_sizes_of_the_paper_follow_the_dataset(dataset: Dataset) -> None:
+    named = replace(dataset, name="music_genre")
+    assert PaperSizes("mmlc", {"epochs": 1})(named, 0) == Oracle("mmlc", {"epochs": 1, "classifier": "music"})(named, 0)
+
+
+def test_distances_from_the_oracle_are_correlated_with_accuracy(dataset: Dataset) -> None:
+    figures = WorkerDistances("mmlc", SMALL | {"epochs": 3}, min_votes=5)(dataset, 0)
+    assert -1 <= figures[CORRELATION] <= 1
+    assert figures["workers"] == 8
+
+
+def test_learners_are_scored_after_filling(dataset: Dataset) -> None:
+    plain, filled = (LearnerAfterFilling("two-stage", completer)(dataset, 0) for completer in (None, "gmv"))
+    assert plain[CHANGE] == 0
+    assert filled[DENSITY] == 1
+    assert filled[CHANGE] == pytest.approx(100 * (filled[ACCURACY] - plain[ACCURACY]))

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,10 +22,22 @@ from wisecrowd.bench.papers._zhang import (
     FashionCrowd,
     TargetClassifier,
 )
+from wisecrowd.bench.papers.zhang2024ccc import TWO
+from wisecrowd.bench.papers.zhang2024ccc_distances import (
+    MEAN,
+    NEAR,
+    ConfusionDistances,
+    compute_distances,
+    draw_alike,
+)
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
+from wisecrowd.io.datasets import Dataset
 from wisecrowd.simulate import PATTERN_SETS
 
-NAMES = ("zhang2024ccc", "zhang2024ccc-sparsity", "zhang2024ccc-groups")
+NAMES = (
+    "zhang2024ccc", "zhang2024ccc-sparsity", "zhang2024ccc-groups", "zhang2024ccc-memorisation", "zhang2024ccc-distances",
+)  # fmt: skip
 SMALL = Filters(n_filters=6, side=3, margin=0, n_cells=2, n_components=8, n_patches=2000)
 FEW = FashionCrowd("COR-II", n_tasks=300, epochs=4, filters=SMALL)
 
@@ -111,3 +124,37 @@ def test_every_benchmark_and_its_small_version_speak_of_what_they_have(name: str
     assert made.incomparable <= set(made.data)
     assert pickle.loads(pickle.dumps(list(made.entries.values())))
     assert made.cells
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "zhang2024ccc-distances"])
+def test_every_table_of_ccc_has_the_mean_of_two_networks(name: str) -> None:
+    made = find_benchmark(name)
+    assert {data for entry, data, _ in made.cells if entry == TWO} == set(made.data)
+
+
+@pytest.mark.usefixtures("images")
+def test_few_workers_have_many_labels_each() -> None:
+    crowd = replace(FEW, workers_per_pattern=7).load(0).crowd
+    assert crowd.n_workers == 35
+    assert replace(FEW, workers_per_pattern=7).identity() != FEW.identity()
+
+
+def test_distances_of_workers_by_hand() -> None:
+    counts = np.array([[[8, 2], [0, 10]], [[8, 2], [0, 10]], [[0, 10], [10, 0]]])
+    np.testing.assert_allclose(compute_distances(counts), [0, 0.82, 0.82])  # (.8² + 1²) / 2
+    rng = np.random.default_rng(0)
+    alike = draw_alike(counts, rng)
+    np.testing.assert_array_equal(alike.sum(axis=2), counts.sum(axis=2))
+
+
+def test_workers_of_two_kinds_are_farther_apart_than_chance() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.integers(2, size=200)
+    task, worker = np.nonzero(rng.random((200, 10)) < 0.5)
+    right = rng.random(len(task)) < np.where(worker < 5, 0.9, 0.4)
+    label = np.where(right, z[task], 1 - z[task])
+    crowd = Crowd.from_codes(task, worker, label, tasks=range(200), workers=range(10), classes=[0, 1])
+    dataset = Dataset(name="kinds", crowd=crowd, truth=pd.Series(z, index=range(200)))
+    workers, alike = (ConfusionDistances(is_alike)(dataset, 0) for is_alike in (False, True))
+    assert workers[MEAN] > 3 * alike[MEAN]
+    assert workers[NEAR] < alike[NEAR] * 3

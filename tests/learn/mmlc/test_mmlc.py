@@ -59,6 +59,27 @@ def test_what_workers_say_is_the_formula(made: Simulation, X: pd.DataFrame) -> N
     assert own.W1.shape == (12, 5)
 
 
+def test_the_spread_of_vectors_tells_whether_workers_differ(made: Simulation, X: pd.DataFrame) -> None:
+    model = MMLC(**QUICK).fit(X, made.crowd)
+    spread = model.vector_spread_
+    np.testing.assert_allclose(spread.max(), model.worker_vectors_.to_numpy().std(axis=0).max())
+    assert spread.is_monotonic_decreasing
+    assert MMLC(**QUICK | {"n_experts": 1}).fit(X, made.crowd).vector_spread_.max() == 0
+
+
+def test_layers_after_the_mixture_can_be_retrained_with_the_truth(made: Simulation, X: pd.DataFrame) -> None:
+    model = MMLC(**QUICK).fit(X, made.crowd)
+    before = model.predict_proba(X)
+    proba = model.retrain_output(X, made.truth)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-5)
+    codes = model.classes_.get_indexer(pd.Index(made.truth.loc[X.index]))
+    rows = np.arange(len(X))
+    assert np.log(proba[rows, codes]).mean() > np.log(before[rows, codes]).mean()
+    np.testing.assert_array_equal(model.predict_proba(X), before)  # the model stays as it was
+    with pytest.raises(InputError, match="unknown classes"):
+        model.retrain_output(X, ["no such class"] * len(X))
+
+
 def test_all_workers_start_alike() -> None:
     model = MMLC(**QUICK)
     vectors = model._worker_mixtures(model._make_builder([4], 12, 3).build(0))

@@ -136,12 +136,46 @@ def _project_to_components(rows: Rows, n_train: int, n_components: int) -> Rows:
     return np.asarray(centred @ chosen, dtype=np.float32)
 
 
-def load_fashion(filters: Filters, file: Path) -> tuple[Rows, NDArray[np.int64]]:
+@dataclass(frozen=True)
+class PixelComponents:
+    """Principal components of the pixels, in place of filters.
+
+    >>> PixelComponents().n_components
+    256
+    """
+
+    n_components: int = 256
+
+    def apply(self, images: NDArray[np.uint8], n_train: int = N_TRAIN) -> Rows:
+        """Compute the features of images.
+
+        Parameters
+        ----------
+        images : ndarray of shape (n_images, height, width)
+            Grey values.
+        n_train : int, default=60000
+            Number of images from which the components are learned.
+
+        Returns
+        -------
+        ndarray of shape (n_images, n_components)
+
+        Examples
+        --------
+        >>> noise = np.random.default_rng(0).integers(256, size=(40, 8, 8), dtype=np.uint8)
+        >>> PixelComponents(5).apply(noise, n_train=30).shape
+        (40, 5)
+        """
+        rows = (images.reshape(len(images), -1) / np.float32(255)).astype(np.float32)
+        return _project_to_components(rows, n_train, self.n_components)
+
+
+def load_fashion(filters: Filters | PixelComponents, file: Path) -> tuple[Rows, NDArray[np.int64]]:
     """Return the features and the classes of all images, from the cache if it has them.
 
     Parameters
     ----------
-    filters : Filters
+    filters : Filters or PixelComponents
         Feature extractor.
     file : Path
         File with the images.
@@ -164,12 +198,12 @@ def load_fashion(filters: Filters, file: Path) -> tuple[Rows, NDArray[np.int64]]
 
 
 @cache
-def compute_features_digest(filters: Filters, file: Path) -> str:
+def compute_features_digest(filters: Filters | PixelComponents, file: Path) -> str:
     """Return a digest of the images, the settings and the code.
 
     Parameters
     ----------
-    filters : Filters
+    filters : Filters or PixelComponents
         Feature extractor.
     file : Path
         File with the images.
@@ -180,4 +214,4 @@ def compute_features_digest(filters: Filters, file: Path) -> str:
     """
     with file.open("rb") as stream:
         images = hashlib.file_digest(stream, "sha256").hexdigest()
-    return hashlib.sha256(repr((images, astuple(filters), code_digest(Filters))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((images, astuple(filters), code_digest(type(filters)))).encode()).hexdigest()[:16]

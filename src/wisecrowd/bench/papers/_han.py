@@ -28,6 +28,9 @@ ACCURACY = "accuracy"
 #: Figures: accuracy of labels from features and votes together; accuracy after minus before, in points; share of cells with a
 #: vote; mean −log P of hidden votes; number of epochs that the hidden votes select.
 WITH_VOTES, CHANGE, DENSITY, SURPRISE, EPOCHS = "with votes", "change", "density", "hidden-vote loss", "epochs"
+#: Figures: largest standard deviation of an expert's share over the workers; rank correlation of the distance of workers from the
+#: oracle with their accuracy, in the space of mixtures and on the map.
+VECTOR_SPREAD, CORRELATION, ON_MAP = "spread of v", "rank correlation", "rank correlation on the map"
 #: Number of epochs of the learning curves.
 LONG = 150
 
@@ -35,6 +38,8 @@ LONG = 150
 NAMES = {"LabelMe": "labelme", "Text": "crowdtruth_relations_13", "Music": "music_genre"}
 #: The paper's aggregators that use only votes.
 STATISTICAL = {"MV": "majority-vote", "DS": "dawid-skene", "FDS": "fast-ds", "HDS": "hds"}
+#: The paper's learners.
+DEEP = {"Max-MIG": "max-mig", "CoNAL": "conal", "CrowdAR": "crowd-ar"}
 
 NOTES: dict[str | tuple[str, str], str] = {
     "LabelMe": "All 1,000 labelled images. The paper's figures are multiples of 1/977, so it scored 977 of them. Our "
@@ -158,11 +163,85 @@ class Oracle(TrainingTaskScores):
         model = self.fitted(dataset, seed)
         v = model.oracle_for(X, z) if self.centre == "truth" else model.oracle_by(self.centre, self.weights)
         best = model.classes_[model.answer_as(X, v)[:, 0].argmax(axis=1)]
-        return {ACCURACY: float((best == z).mean()), EPOCHS: float(model.epochs_)}
+        figures = {ACCURACY: float((best == z).mean()), EPOCHS: float(model.epochs_)}
+        figures[VECTOR_SPREAD] = float(model.vector_spread_.max())
+        if (self.centre, self.weights) == (model.centre, model.weights):
+            figures[WITH_VOTES] = float((model.labels_.to_numpy() == z).mean())
+        return figures
 
     def identity(self) -> Any:
         """Return the identity of the learner and the centre."""
         return [super().identity(), self.centre, self.weights, code_digest(find("mmlc"))]
+
+
+@dataclass(frozen=True)
+class PaperSizes(Oracle):
+    """Entry that scores MMLC with the sizes that the paper has for the dataset.
+
+    >>> PaperSizes("mmlc").sizes["labelme"]
+    'labelme'
+    """
+
+    sizes: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"labelme": "labelme", "crowdtruth_relations_13": "text", "music_genre": "music"}
+    )
+
+    def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
+        """Score the predictions of the oracle on the labelled tasks."""
+        chosen = Oracle(self.method, {**self.settings, "classifier": self.sizes[dataset.name]})
+        return chosen(dataset, seed)
+
+
+@dataclass(frozen=True)
+class HeadRetrained(TrainingTaskScores):
+    """Entry that scores MMLC after the layers behind the mixture were retrained with the truth, as in the authors' program.
+
+    >>> HeadRetrained("mmlc").method
+    'mmlc'
+    """
+
+    def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
+        """Score the retrained predictions on the tasks whose truth they learned from."""
+        X, z = get_features_and_truth(dataset)
+        model = self.fitted(dataset, seed)
+        best = model.classes_[model.retrain_output(X, z).argmax(axis=1)]
+        return {ACCURACY: float((best == z).mean()), EPOCHS: float(model.epochs_)}
+
+
+@dataclass(frozen=True)
+class WorkerDistances(TrainingTaskScores):
+    """Entry that correlates the distances of workers from the oracle with their accuracies, as figure 4 shows.
+
+    >>> WorkerDistances("mmlc").min_votes
+    10
+    """
+
+    min_votes: int = 10
+    """Fewest votes of a worker whose accuracy counts."""
+
+    def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
+        """Return the rank correlation over the workers, in the space of v and in the plane of the map."""
+        from scipy.stats import spearmanr
+
+        _, z = get_features_and_truth(dataset)
+        model, crowd = self.fitted(dataset, seed), dataset.crowd
+        right = as_index(crowd.classes)[crowd.label] == z[crowd.task]
+        n_votes = np.bincount(crowd.worker_codes, minlength=crowd.n_workers)
+        accuracy = np.bincount(crowd.worker_codes, right, minlength=crowd.n_workers) / np.maximum(n_votes, 1)
+        chosen = n_votes >= self.min_votes
+        distance = np.linalg.norm(model.worker_vectors_.to_numpy() - model.oracle_, axis=1)
+        plane = model.worker_map()[["x", "y"]].to_numpy()
+        on_map = np.linalg.norm(plane[:-1] - plane[-1], axis=1)
+        return {
+            CORRELATION: float(spearmanr(distance[chosen], accuracy[chosen]).statistic),
+            ON_MAP: float(spearmanr(on_map[chosen], accuracy[chosen]).statistic),
+            "workers": float(chosen.sum()),
+            VECTOR_SPREAD: float(model.vector_spread_.max()),
+        }
+
+    def identity(self) -> Any:
+        """Return the identity of the learner and the limit."""
+        return [super().identity(), self.min_votes]
 
 
 @dataclass(frozen=True)
@@ -308,6 +387,31 @@ class AfterFilling(Portable):
         parameters = self._kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
         return [*parts, self.completer, shown, code_digest(self._kind)]
+
+
+@dataclass(frozen=True)
+class LearnerAfterFilling(AfterFilling):
+    """Entry that scores a learner on the labelled tasks after votes were filled in; ``aggregator`` is its name.
+
+    >>> LearnerAfterFilling("conal", "gmv").is_random
+    True
+    """
+
+    is_random: ClassVar[bool] = True  # type: ignore[misc]  # a property in the base class
+
+    def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
+        """Complete the votes, fit the learner to them and to the real votes, and score its classifier."""
+        X, z = get_features_and_truth(dataset)
+        kind: Any = find(self.aggregator)
+
+        def accuracy(crowd: Crowd) -> float:
+            return float((kind(random_state=seed).fit(X, crowd).predict(X) == z).mean())
+
+        votes = dataset.crowd if self.completer is None else self.filled(dataset, seed)
+        key = ("unfilled", self.aggregator, dataset.crowd.digest, seed)
+        before = compute_once(key, lambda: accuracy(dataset.crowd))
+        after = before if self.completer is None else accuracy(votes)
+        return {ACCURACY: after, CHANGE: 100 * (after - before), DENSITY: votes.n_votes / np.prod(votes.shape)}
 
 
 # ---------------------------------------------------------------------- subsets of votes and workers

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from wisecrowd.bench.code_digest import code_digest
 from wisecrowd.bench.data import StoredDataset, get_classification_data, require_features, require_truth
 from wisecrowd.bench.entries import LearnerEntry, Portable
-from wisecrowd.bench.papers._fashion import FILE, N_TRAIN, Filters, compute_features_digest, find_images, load_fashion
+from wisecrowd.bench.papers._fashion import (
+    FILE,
+    N_TRAIN,
+    Filters,
+    PixelComponents,
+    compute_features_digest,
+    find_images,
+    load_fashion,
+)
 from wisecrowd.bench.papers.annotmix2024 import SETTING
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
@@ -98,6 +106,8 @@ _DECAYED = _IMAGES | {
 #: The same optimiser for worker matrices, as in the paper; in the authors' program they have weight decay as well.
 _SAME_STEPS = _DECAYED | {"worker_learning_rate": None, "worker_steps": "network"}
 _PROGRAM = _SAME_STEPS | {"worker_l2": 2.7}
+#: The same for 7,200 training tasks: rate times steps, and weight decay by task, are those of the paper.
+_MEMORISING = _SAME_STEPS | {"learning_rate": 0.075, "l2": 3.6}
 
 
 def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
@@ -131,6 +141,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "fashion decayed": _DECAYED,
     "fashion same steps": _SAME_STEPS,
     "fashion program": _PROGRAM,
+    "fashion memorising": _MEMORISING,
     "cifar10n": _IMAGES,
     "labelme": {"epochs": 200, "batch_size": 128},
     "labelme masked": {"epochs": 200, "batch_size": 128, "classifier": masked_layer},
@@ -157,9 +168,10 @@ class FashionCrowd:
     figures: tuple[str, ...] = FIGURES
     epochs: int | None = None
     """Number of epochs, instead of that in `TRAINING`."""
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters | PixelComponents = field(default_factory=Filters)
     trained_as: str = "fashion"
     """Key of the settings in `TRAINING` and of the methods."""
+    workers_per_pattern: int = 50
 
     is_random: ClassVar[bool] = True
 
@@ -169,7 +181,12 @@ class FashionCrowd:
         chosen = np.sort(np.random.default_rng(0).permutation(N_TRAIN)[: self.n_tasks])
         rows = np.concatenate([chosen, np.arange(N_TRAIN, len(y))])
         simulation = simulate_patterns(
-            self.patterns, truth=y[chosen], n_classes=10, votes_per_task=self.votes_per_task, random_state=seed
+            self.patterns,
+            truth=y[chosen],
+            n_classes=10,
+            votes_per_task=self.votes_per_task,
+            workers_per_pattern=self.workers_per_pattern,
+            random_state=seed,
         )
         tasks = simulation.crowd.tasks.append(pd.Index([f"test{row}" for row in range(N_TRAIN, len(y))]))
         split = np.repeat(["train", "test"], [len(chosen), len(rows) - len(chosen)])
@@ -216,16 +233,8 @@ class FashionCrowd:
         features = compute_features_digest(self.filters, self._file)
         code = code_digest(type(self), without=("TRAINING",))
         training = _plain(TRAINING[self.trained_as])
-        return [
-            features,
-            self.patterns,
-            self.votes_per_task,
-            self.n_tasks,
-            self.epochs,
-            code,
-            self.trained_as,
-            training,
-        ]
+        settings = [self.patterns, self.votes_per_task, self.workers_per_pattern, self.n_tasks, self.epochs]
+        return [features, *settings, code, self.trained_as, training]
 
     def size(self) -> int:
         """Return the number of votes."""

@@ -26,7 +26,7 @@ def benchmark() -> Benchmark:
         entries={title: AfterFilling(name, "mmlc-fill") for title, name in STATISTICAL.items()},
         data=data,
         rows="data",
-        seeds=2,
+        seeds=5,
         remarks=(
             "Votes are filled in on all tasks for workers with more labels than the threshold; other workers "
             "keep their votes only. *Density* is the share of (task, worker) pairs with a vote afterwards. "

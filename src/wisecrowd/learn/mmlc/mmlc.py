@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -311,6 +312,14 @@ class MMLC(DeepLearner):
         index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
         return pd.DataFrame(self._worker_mixtures(self.network_), index=index).rename_axis(columns="expert")
 
+    @property
+    def vector_spread_(self) -> pd.Series:
+        """Standard deviation over the workers of every expert's share in v_r, largest first.
+
+        Near zero, all workers have the same mixture: the model has learned the features and not the workers.
+        """
+        return self.worker_vectors_.std(axis=0, ddof=0).sort_values(ascending=False).rename("spread")
+
     def worker_map(self, n_neighbors: int = 36) -> pd.DataFrame:
         """Return the workers and the oracle in the plane, by Isomap of their mixtures.
 
@@ -382,6 +391,11 @@ class MMLC(DeepLearner):
         InputError
             If there is not one class per row of X, or a class is unknown.
         """
+        classes = self._encode_classes(X, truth)
+        return self._find_best_mixture(self.network_, self._validate_features(X), classes, self.oracle_)
+
+    def _encode_classes(self, X: FeaturesLike, truth: Any) -> NDArray[np.int32]:
+        """Return the class codes of the truth of some tasks."""
         self._check_fitted("posterior_")
         truth = np.asarray(align_truth(truth, X))
         if truth.shape != (len(X),):
@@ -392,7 +406,55 @@ class MMLC(DeepLearner):
                 f"the truth contains unknown classes: {preview(pd.unique(truth[classes < 0]))}. The model was fitted to "
                 f"{preview(self.classes_, 8)}; leave out tasks of other classes"
             )
-        return self._find_best_mixture(self.network_, self._validate_features(X), classes, self.oracle_)
+        return classes
+
+    def retrain_output(self, X: FeaturesLike, truth: Any, *, epochs: int = 200) -> NDArray[np.float64]:
+        """Retrain the layers after the mixture with the truth, and return the class probabilities of the oracle.
+
+        This is the upper bound of the authors' program; that of the paper is `oracle_for`. The fitted model does not change.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+        truth : array-like of shape (n_tasks,)
+            True classes, in the order of X or as a Series by task id.
+        epochs : int, default 200
+            Number of steps of Adam over all tasks, at the learning rate of the fit times ten.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+
+        Raises
+        ------
+        InputError
+            If there is not one class per row of X, or a class is unknown.
+        """
+        torch = import_torch()
+        classes = self._encode_classes(X, truth)
+        network, rows = self.network_, self._validate_features(X)
+        mixture = network.to_tensor(self.oracle_[None])
+        sizes = self._sizes
+        mixed = torch.cat(
+            [
+                torch.bmm(
+                    mixture.expand(len(hidden), -1)[:, None],
+                    hidden.view(len(hidden), sizes.n_experts, sizes.widths[-1]),
+                )[:, 0]
+                for _, hidden, _ in network.iterate_batches(rows)
+            ]
+        )
+        output = copy.deepcopy(network.worker_parameters.out)
+        targets = torch.from_numpy(classes.astype(np.int64)).to(mixed.device)
+        # All tasks fit into one step, where the minibatches of a Trainer would only add noise.
+        optimiser = torch.optim.Adam(output.parameters(), lr=10 * self.learning_rate)
+        for _ in range(epochs):
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(output(mixed), targets).backward()
+            optimiser.step()
+        with torch.no_grad():
+            return np.asarray(torch.softmax(output(mixed), dim=1).double().cpu().numpy())
 
     def answer_as(self, X: FeaturesLike, vectors: Any) -> NDArray[np.float64]:
         """Return the label probabilities of workers with given mixtures.
