@@ -494,6 +494,7 @@ def test_tables_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert load(tmp_path / "model").classes_.tolist() == ["x", "y"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_replaced_all_the_time_is_read_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,9 @@ import wisecrowd as wc
 from wisecrowd.cli import _console, build_app
 from wisecrowd.io.dataset_folder import write_dataset
 
+#: Ten commands on hundreds of hostile votes.
+pytestmark = pytest.mark.slow
+
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 HOSTILE = [*(text for texts in GROUPS.values() for text in texts), "x" * 10_000]
 CLASSES = sorted(HOSTILE[::6])

@@ -90,6 +90,7 @@ def test_predictions(run: Any, votes: Path, features: Path, new: Path) -> None:
     assert "predictions.csv in out: written by an earlier run, not by this one" in again.stderr
 
 
+@pytest.mark.slow
 def test_predictions_are_calibrated(run: Any, tmp_path: Path) -> None:
     made = wc.simulate_crowd(n_tasks=80, n_workers=6, n_classes=2, votes_per_task=3, random_state=0)
     votes, features = tmp_path / "votes.csv", tmp_path / "X.csv"

@@ -305,6 +305,7 @@ def test_an_export_with_machines_is_planned_by_a_panel(run: Run, export: Path) -
     assert json.loads(said.stdout)["requests_by_kind"] is not None
 
 
+@pytest.mark.slow
 def test_kinds_without_groups_have_prices(run: Run, some_votes: Path) -> None:
     Path("kinds.csv").write_text("worker,kind\njudge0,machine\njudge1,machine\njudge2,machine\njudge3,machine\n")
     said = run(
@@ -409,6 +410,7 @@ def test_other_methods_hint_at_the_panel(run: Run, export: Path, votes: Path) ->
     assert run("aggregate", votes).stderr == ""  # nobody tells who is a machine
 
 
+@pytest.mark.slow
 def test_machines_that_nobody_put_together_are_no_independent_votes(run: Run, votes: Path, members: Path) -> None:
     table = pd.read_csv(members)
     table.drop(columns="group").to_csv(members, index=False)

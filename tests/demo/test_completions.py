@@ -13,6 +13,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
 
 
+@pytest.mark.slow
 def test_completions_are_what_aggregators_make_of_them() -> None:
     digits = make_digits_crowd()
     crowd, truth = digits.simulation.crowd, digits.simulation.truth

@@ -117,6 +117,7 @@ class TestWarnings:
         assert warning.startswith("Labels collapse into one class: ibcc puts ")
         assert "of the tasks into '0', although another label has more votes on " in warning
 
+    @pytest.mark.slow
     def test_the_default_on_such_votes_is_rejected_by_held_out_votes(self) -> None:
         assessment = assess_crowd(make_crowd_that_collapses())
         assert assessment.recommended_method == "majority-vote"

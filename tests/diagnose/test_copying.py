@@ -44,6 +44,7 @@ def test_two_who_press_the_same_button_do_not_copy() -> None:
 
 
 @pytest.mark.parametrize("strength", [0.93, 1.0])
+@pytest.mark.slow
 def test_ten_who_say_the_same_are_found_and_people_are_not(strength: float) -> None:
     crowd = simulate_panel(500, 10, 3, 3, strength=strength, random_state=4).crowd
     found = copying.find_copying_pairs(crowd, DawidSkene().fit(crowd)).flagged

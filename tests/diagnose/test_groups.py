@@ -35,6 +35,7 @@ def test_the_tally_is_that_of_the_diagnosis() -> None:
     assert np.allclose(said, wanted, atol=groups.MIN_COUNT)
 
 
+@pytest.mark.slow
 def test_a_crowd_of_kinds() -> None:
     found = group_workers(MADE.crowd)
     assert found.memberships.columns.tolist() == ["group", "probability", "n_votes"]
@@ -164,6 +165,7 @@ def test_members_are_named_and_counted() -> None:
     assert len(found.members(1, max_names=10_000)) == found.size[1]
 
 
+@pytest.mark.slow
 def test_many_classes_are_one_group_of_few_fitted_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two thousand workers and classes with a vote each took minutes."""
     rng = np.random.default_rng(0)

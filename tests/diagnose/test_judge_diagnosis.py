@@ -56,6 +56,7 @@ def result(frame: pd.DataFrame, truth: pd.Series, lengths: pd.Series) -> JudgeDi
     return diagnose_judges(frame, gold=truth.iloc[:300], truth=truth, lengths=lengths, versions={"v": ["v1", "v2"]})
 
 
+@pytest.mark.slow
 def test_every_habit_is_flagged_and_no_other(result: JudgeDiagnosis) -> None:
     flags = result.judges["flags"].to_dict()
     assert flags["fair"] == flags["v2"] == ""

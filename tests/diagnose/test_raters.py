@@ -48,6 +48,7 @@ def test_severities_are_recovered_without_inflation(
         assert np.corrcoef(severity, result.workers["severity"])[0, 1] > 0.97
 
 
+@pytest.mark.slow
 def test_standard_errors_are_right(simulated: list[tuple[RaterDiagnosis, np.ndarray, np.ndarray]]) -> None:
     z = np.concatenate([(r.workers["severity"] - truth) / r.workers["standard_error"] for r, truth, _ in simulated])
     assert 0.75 < z.std() < 1.25
@@ -83,6 +84,7 @@ def test_erratic_muted_and_severe_raters_are_flagged() -> None:
     assert (flags.iloc[3:] == "").sum() >= 8
 
 
+@pytest.mark.slow
 def test_raters_who_are_alike_have_no_reliable_differences() -> None:
     alike, _, _ = simulate_rasch(2, severity_sd=0.0)
     different, _, _ = simulate_rasch(2, severity_sd=1.0)

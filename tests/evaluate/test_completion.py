@@ -113,6 +113,7 @@ def test_who_knows_the_truth_foretells_best(made: Simulation, X: pd.DataFrame) -
     assert (table["gain"].iloc[1:] > 2 * table["gain_se"].iloc[1:]).all()
 
 
+@pytest.mark.slow
 def test_the_standard_error_is_the_spread_over_crowds() -> None:
     """Over many crowds of one kind, figures spread as their standard error says."""
     found = [

@@ -22,6 +22,7 @@ def simulated(size: str, seed: int):  # type: ignore[no-untyped-def]  # a Simula
 
 @pytest.mark.parametrize("method", [DawidSkene, OneCoin])
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.slow
 def test_ninety_per_cent_worker_intervals_cover_about_ninety_per_cent(method: type, size: str) -> None:
     covered, n_seeds = [], 25 if size != "large" else 12
     for seed in range(n_seeds):

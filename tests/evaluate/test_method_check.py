@@ -31,6 +31,7 @@ def test_the_default_beats_majority_vote_if_workers_differ() -> None:
     assert check.n_votes == CROWD.n_votes
 
 
+@pytest.mark.slow
 def test_it_agrees_with_the_comparison_of_methods() -> None:
     check = check_default_method(CROWD)
     comparison = compare_methods(CROWD)

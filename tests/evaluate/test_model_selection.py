@@ -113,6 +113,7 @@ def test_classes_without_order_are_not_compared_by_ordinal_methods() -> None:
         compare_methods(crowd, ["graded-response"])
 
 
+@pytest.mark.slow
 def test_the_comparison_does_not_change_if_workers_are_renamed() -> None:
     crowd = simulate_crowd(80, n_workers=12, n_classes=3, votes_per_task=4, random_state=4).crowd
     frame = crowd.to_frame()

@@ -21,6 +21,7 @@ def test_distances_and_ties() -> None:
     assert (table["behind"] <= table["high"] + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_intervals_have_the_level_of_all_intervals() -> None:
     """Of 150 experiments in which two methods are equal, about 90 % contain zero."""
     n_covered = 0

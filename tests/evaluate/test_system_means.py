@@ -85,6 +85,7 @@ def test_strata_are_weighted_by_their_size() -> None:
     assert means.describe_contrast(ONE)[0] == pytest.approx((1 / 16 + 9 / 16) * within + between, rel=0.02)
 
 
+@pytest.mark.slow
 def test_unequal_probabilities_are_unbiased() -> None:
     rng = np.random.default_rng(0)
     truth = (np.arange(600) < 200).astype(float)

@@ -156,6 +156,7 @@ def test_shards_of_a_bomb(tmp_path: Path, bomb: str) -> None:
     assert crowd.n_votes == 1
 
 
+@pytest.mark.slow
 def test_honest_files_are_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [f"task{n},{rng.integers(50)},{rng.integers(5)}" for n in range(50_000)]

@@ -136,6 +136,7 @@ def test_only_those_who_can_be_asked_are() -> None:
     assert (alone.requests["gain"] > 0).all()
 
 
+@pytest.mark.slow
 def test_only_pairs_on_offer_are_asked() -> None:
     offers = pd.DataFrame({"task": SOME.crowd.tasks[:30].repeat(2), "worker": ["w0", "w7"] * 30})
     found = plan_votes(SOME.crowd, 100, among=offers, per_task=5, target=1.0)

@@ -141,6 +141,7 @@ def test_hostile_ids_do_not_escape_from_their_image(page_of: Any) -> None:
     assert sum(tag == "script" for tag, _ in page.tags) == 2
 
 
+@pytest.mark.slow
 def test_a_page_full_of_photos_stays_below_six_megabytes(
     draw_image: DrawImage, crowd: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

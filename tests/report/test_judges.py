@@ -127,6 +127,7 @@ def test_browser_sorts_and_opens_judges(browser: Any, built: report.Report, tmp_
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 def test_the_verdict_of_a_panel_without_groups_is_on_the_page(simulated_panel: PanelSimulation) -> None:
     panel = Panel(kinds=simulated_panel.kinds).fit(simulated_panel.crowd)
     page = report.build(simulated_panel.crowd, model=panel, compare=False).html

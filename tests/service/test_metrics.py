@@ -100,6 +100,7 @@ def test_failures_are_counted(service: Any, votes: Any, monkeypatch: pytest.Monk
     assert samples["wisecrowd_requests_total"] == {"5xx": 2}
 
 
+@pytest.mark.slow
 def test_garbage_collections_and_the_event_loop_are_watched() -> None:
     metrics = ServiceMetrics()
     metrics.watch_garbage_collection()

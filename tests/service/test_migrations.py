@@ -122,6 +122,7 @@ def test_old_databases_are_converted(tmp_path: Path, schema: int) -> None:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.slow
 def test_old_databases_of_postgresql_are_converted(postgres_url: str, schema: int) -> None:
     load_old_into_postgres(postgres_url, schema)
     with pytest.raises(InputError, match="convert it with"):
@@ -265,6 +266,7 @@ def test_damaged_databases_are_not_backed_up(tmp_path: Path) -> None:
         back_up_database(tmp_path / "nowhere.db", tmp_path / "backup.db")
 
 
+@pytest.mark.slow
 def test_pg_dump_and_pg_restore(postgres: Any, postgres_url: str) -> None:
     """The commands of the documentation."""
     store = Store(postgres_url)

@@ -53,6 +53,7 @@ def test_later_decisions_replace_earlier_ones_and_undo_restores_them(path: Path)
         assert log.gold == {}
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_byte_loses_nothing_that_was_acknowledged(path: Path) -> None:
     sizes, tables = [], []
     with DecisionLog(path) as log:

@@ -80,6 +80,7 @@ def test_fit_equals_a_batch_fit(url: str, simulated: Any, votes: Any) -> None:
     coordinator.close()
 
 
+@pytest.mark.slow
 def test_lock_is_taken_again_after_a_lost_connection(server: Any, url: str) -> None:
     store = Store(url)
     store.apply([put(0)])

@@ -98,6 +98,7 @@ def test_same_seed_same_crowd_and_other_seed_another() -> None:
     assert first.crowd != other.crowd
 
 
+@pytest.mark.slow
 def test_cost_is_what_was_labelled() -> None:
     begun = time.perf_counter()
     made = simulate_gaussian_groups(n_workers=1_000_000, n_tasks=40_000)

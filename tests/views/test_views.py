@@ -30,6 +30,9 @@ from wisecrowd.service.refits import calibrate_question, refit_question
 from wisecrowd.service.status_page import render_status_page
 from wisecrowd.service.store import Store
 
+#: Every test runs several commands.
+pytestmark = pytest.mark.slow
+
 #: Real crowds of different sizes, numbers of classes and agreement; the fifth crowd is simulated.
 REAL = ["bluebirds", "labelme", "weather_cf", "wsd"]
 SIMULATED = "simulated"

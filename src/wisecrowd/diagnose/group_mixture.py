@@ -27,6 +27,8 @@ TOLERANCE = 1e-7
 STRENGTH_ROUNDS = 3
 
 FloatArray = NDArray[np.float64]
+#: Cells of a table of counts up to which a dense array is faster than a sparse one.
+MAX_DENSE_CELLS = 2**16
 
 
 class GroupMixture(NamedTuple):
@@ -268,9 +270,10 @@ def _fit_from_starts(
 
 def _run_em(mixture: GroupMixture, counts: csr_array, crowd_confusion: FloatArray, steps: int) -> GroupMixture:
     """Run EM until convergence, or for a number of steps."""
-    by_cell = counts.T
+    table = counts.toarray() if counts.shape[0] * counts.shape[1] <= MAX_DENSE_CELLS else counts
+    by_cell = table.T
     for _ in range(steps):
-        memberships, likelihood = mixture.memberships_and_likelihood(counts)
+        memberships, likelihood = mixture.memberships_and_likelihood(table)
         prior = PSEUDO_VOTES * (crowd_confusion * np.log(mixture.confusion)).sum() + np.log(mixture.share).sum()
         objective = likelihood + float(prior)
         share = (memberships.sum(axis=0) + 1) / (len(memberships) + len(mixture.share))

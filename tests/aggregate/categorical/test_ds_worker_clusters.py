@@ -75,6 +75,7 @@ def test_groups_and_their_matrices_are_found_the_better_the_more_labels() -> Non
     assert (fitted.workers_["membership"] > 0.99).all()
 
 
+@pytest.mark.slow
 def test_groups_help_workers_of_whom_little_is_known() -> None:
     """Three labels each: nothing to fill a matrix of one's own with, and half of them mean harm."""
     workers = {"expert": 0.5, "adversary": 0.5}

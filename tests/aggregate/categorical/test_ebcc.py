@@ -74,6 +74,7 @@ def test_leaving_out_empty_subtypes_changes_nothing(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(EBCC(n_init=3).fit(crowd).posterior_, sparing.posterior_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_compiled_kernels_give_the_same_answer() -> None:
     crowd = simulate_crowd(2000, 20, 2, votes_per_task=5, random_state=4).crowd
     work = 20 * 10 * crowd.n_votes * 2  # what n_init=20 looks like; few passes keep the test short
@@ -99,6 +100,7 @@ def correlated(seed: int, n_tasks: int) -> tuple[Crowd, np.ndarray]:
     return crowd, truth
 
 
+@pytest.mark.slow
 def test_it_sees_through_errors_that_workers_make_together() -> None:
     crowd, truth = correlated(0, 600)
     alone = accuracy(truth, IBCC().fit(crowd).posterior_)

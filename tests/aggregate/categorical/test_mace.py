@@ -106,6 +106,7 @@ def test_guessers_have_no_competence_even_when_they_are_often_right() -> None:
         np.testing.assert_allclose(found["accuracy"], made.accuracy, atol=0.1)
 
 
+@pytest.mark.slow
 def test_competence_is_found_the_better_the_more_labels() -> None:
     errors = []
     for n_tasks in (50, 500, 5000):

@@ -71,6 +71,7 @@ def test_leaving_out_faint_columns_changes_nothing(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(left_out.tally, kept.tally, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_columns_that_only_fill_up_never_win() -> None:
     """Four hundred votes on one task: every real column is far below what a number can hold."""
     crowd = Crowd.from_triples([(0, worker, "ab"[worker % 2]) for worker in range(400)])

@@ -67,6 +67,7 @@ def test_position_is_estimated() -> None:
 
 
 @pytest.mark.parametrize("interval", ["fisher", "sandwich"])
+@pytest.mark.slow
 def test_intervals_cover_the_true_scores(interval: str) -> None:
     """Over 20 simulated arenas, 90 % intervals cover 85 to 95 % of the scores."""
     hits = []

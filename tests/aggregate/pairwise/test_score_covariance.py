@@ -10,6 +10,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.simulate.comparisons import simulate_comparisons
 
 
+@pytest.mark.slow
 def test_bootstrap_and_sandwich_agree() -> None:
     made = simulate_comparisons(n_items=8, n_workers=40, votes_per_worker=40, lean_spread=0.5, random_state=1)
     sandwich, bootstrap = (

@@ -27,6 +27,7 @@ def test_real_spans_with_their_documents(answer_types_folder: Path, without: lis
     assert score_objects(BayesianSequence().fit(crowd, documents).objects_, truth, kind="spans").f1 >= least
 
 
+@pytest.mark.slow
 def test_confidence_is_calibrated_and_spans_do_not_overlap() -> None:
     simulation = simulate_spans(n_tasks=300, random_state=1)
     fitted = BayesianSequence().fit(simulation.crowd)

@@ -39,6 +39,7 @@ def test_the_similarity_from_which_boxes_are_one_hardly_matters(
 
 
 @pytest.mark.parametrize("options", [{}, {"votes_per_task": 3}, {"difficult_share": 0.4}, {"n_classes": 3}], ids=str)
+@pytest.mark.slow
 def test_confidence_is_calibrated_and_workers_are_recovered(options: dict[str, float]) -> None:
     simulation = simulate_boxes(n_tasks=400, random_state=1, **options)  # type: ignore[arg-type]  # mixed types
     fitted = BoxConsensus().fit(simulation.crowd)

@@ -92,6 +92,7 @@ def test_more_marks_make_an_object_more_probable() -> None:
     assert means[4] > 0.99
 
 
+@pytest.mark.slow
 def test_rates_are_not_biased_by_objects_that_nobody_marked() -> None:
     """Of three workers who detect 60 %, 6 % of the objects are seen by nobody; counting the others only gives 64 %."""
     rng = np.random.default_rng(2)
@@ -101,6 +102,7 @@ def test_rates_are_not_biased_by_objects_that_nobody_marked() -> None:
     assert fit.detection_rate() == pytest.approx(np.full(3, 0.6), abs=0.02)
 
 
+@pytest.mark.slow
 def test_confusion_of_classes_is_recovered() -> None:
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 2, 3000)

@@ -30,6 +30,7 @@ def test_real_spans_are_better_than_votes_on_tokens(
 
 
 @pytest.mark.parametrize("options", [{}, {"difficult_share": 0.4}, {"n_classes": 1}], ids=str)
+@pytest.mark.slow
 def test_confidence_is_the_probability_of_the_exact_span(options: dict[str, float]) -> None:
     simulation = simulate_spans(n_tasks=400, random_state=1, **options)  # type: ignore[arg-type]  # mixed types
     fitted = SpanConsensus().fit(simulation.crowd)

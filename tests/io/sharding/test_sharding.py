@@ -101,6 +101,7 @@ def files(tmp_path: Path, rows: list[Row]) -> list[Path]:
 # ---------------------------------------------------------------------- the crowd is that of `wisecrowd.read`
 
 
+@pytest.mark.slow
 def test_any_files_make_the_crowd_of_their_rows(tmp_path: Path, files: list[Path], rows: list[Row]) -> None:
     crowd = shard_files(files, tmp_path / "crowd", votes_per_shard=30)
     assert crowd.n_shards >= 5

@@ -81,6 +81,7 @@ def test_the_order_of_rows_and_the_scale_of_a_judge_do_not_matter(made) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_a_panel_with_gold_is_no_worse_than_its_best_judge(seed: int) -> None:
     """One judge knows the truth rather well, the others are noise or copies of one bad judge."""
     rng = np.random.default_rng(seed)
@@ -108,6 +109,7 @@ def test_copies_are_one_vote() -> None:
     assert "only one vote" in panel.verdict_[0]
 
 
+@pytest.mark.slow
 def test_independent_judges_are_many_votes() -> None:
     made = simulate_scores(
         n_tasks=1500, n_judges=5, separation=1.5, correlation=0.0, family_correlation=0.0, random_state=2
@@ -125,6 +127,7 @@ def test_error_correlations_are_recovered() -> None:
     assert np.allclose(found.correlation, made.error_correlation, atol=0.12)  # grades are coarser than opinions
 
 
+@pytest.mark.slow
 def test_probabilities_are_calibrated() -> None:
     made = simulate_scores(n_tasks=3000, n_judges=6, random_state=7)
     panel = Panel().fit(made.scores, truth=made.truth.iloc[:300])
@@ -136,6 +139,7 @@ def test_probabilities_are_calibrated() -> None:
 
 
 @pytest.mark.parametrize("strength", [0.6, 1.0])
+@pytest.mark.slow
 def test_labels_need_no_groups(strength: float) -> None:
     made = simulate_panel(n_tasks=600, n_judges=8, n_people=3, n_classes=3, strength=strength, random_state=1)
     estimated, named = (

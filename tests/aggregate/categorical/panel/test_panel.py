@@ -176,6 +176,7 @@ def test_ten_copies_count_as_one() -> None:
 
 
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 71), (3, 72), (5, 73)])
+@pytest.mark.slow
 def test_ten_judges_do_not_outvote_three_people(n_classes: int, seed: int) -> None:
     made = simulate_panel(1000, 10, 3, n_classes, strength=0.9, random_state=seed)
     panel = Panel(groups=made.groups, kinds=made.kinds)
@@ -396,6 +397,7 @@ def test_what_takes_votes_for_independent_is_refused() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.slow
 def test_machines_that_agree_too_much_without_a_group_are_named(n_classes: int) -> None:
     made = simulate_panel(300, 5, 3, n_classes, strength=0.95, random_state=2)
     with pytest.warns(DataWarning, match="these 5 machines agree with each other on") as told:
@@ -412,6 +414,7 @@ def test_machines_that_agree_too_much_without_a_group_are_named(n_classes: int) 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_machines_that_err_independently_are_not(n_classes: int, seed: int) -> None:
     made = simulate_panel(300, 6, 3, n_classes, strength=0.0, random_state=seed)
     assert Panel(kinds=made.kinds).fit(made.crowd).notes_ == []
