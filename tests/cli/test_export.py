@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -472,3 +473,21 @@ def test_texts_go_back(run: Any, marks: Path, tmp_path: Path) -> None:
     consensus = read_project(tmp_path / "predictions.json").get_structured().consensus
     assert consensus is not None
     assert consensus["text"].tolist() == ["a cat"] * 4
+
+
+def test_checks_that_were_filled_in_become_gold(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "export.json").write_bytes(
+        (Path(__file__).parents[1] / "recorded/label_studio/export_json.json").read_bytes()
+    )
+    assert run("audit", "export.json", "--question", "mood", "--size", "3", "-o", "audit").exit_code == 0
+    empty = run("export", "audit/checks.csv", "--project", "export.json", "-o", "gold.json")
+    assert "no row of audit/checks.csv has a truth yet" in empty.stderr
+    checks = pd.read_csv("audit/checks.csv", dtype=object)
+    checks["truth"] = ["good", "bad", ""]
+    checks.to_csv("audit/checks.csv", index=False)
+    assert run("export", "audit/checks.csv", "--project", "export.json", "-o", "gold.json").exit_code == 0
+    truth = read_project(tmp_path / "gold.json", duplicates="keep").get_question("mood").truth
+    assert truth is not None
+    assert truth.to_dict() == dict(zip(checks["task"][:2], ["good", "bad"], strict=True))
+    other = run("export", "audit/checks.csv", "--project", "export.json", "--question", "stars", "-o", "s.json")
+    assert "has answers to 'mood', not to 'stars'" in other.stderr

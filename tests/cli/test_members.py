@@ -391,10 +391,13 @@ def test_every_view_of_an_export_with_machines_has_one_method_and_its_figures(ru
     figures = aggregated["summary"]["figures"]
     assert diagnosed["figures"] == planned["figures"] == figures
     assert audited["summary"]["expected_accuracy"] == figures["expected_accuracy"]
-    run("report", export, "--no-compare", "-o", "report.html")
-    labels = pd.Series(json.loads(run("aggregate", export, "-m", "panel", "--json").stdout)["summary"]["classes"])
-    assert labels.to_dict() == aggregated["summary"]["classes"]
-    assert "panel" in Path("report.html").read_text()
+    run("report", export, "-o", "report.html")
+    html = Path("report.html").read_text()
+    accuracy = figures["expected_accuracy"]["accuracy"]
+    assert f"{accuracy:.0%} of the labels are expected to be right" in html
+    assert "Use the labels of panel." in html
+    assert "Use the labels of model-average." not in html
+    assert "the other commands use panel" in run("compare", export, "-m", "majority-vote").stderr
 
 
 # ---------------------------------------------------------------------- what is said unasked
@@ -452,3 +455,11 @@ def test_names_of_workers_stand_beside_their_ids() -> None:
     assert about.scores is not None
     assert about.scores["worker"].tolist() == ["Ann Lee (1)"]
     assert use_worker_names(crowd, members, {}) == (crowd, members)
+
+
+def test_one_machine_without_a_group_is_rated_by_the_panel_of_the_page(run: Run) -> None:
+    export = Path(__file__).parents[1] / "recorded/label_studio/export_json.json"
+    assert run("report", export, "--question", "mood", "-o", "report.html").exit_code == 0
+    html = Path("report.html").read_text()
+    assert "Use the labels of panel." in html
+    assert "-m model-average" not in html

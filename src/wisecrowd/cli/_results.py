@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wisecrowd.cli._audit_draw import CHECKS
 from wisecrowd.cli._console import warn
 from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, OBJECTS, POSTERIOR, TASKS, TEXTS
 from wisecrowd.cli._outputs import RECORD
@@ -45,8 +46,13 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         column = "labels" if run.get("answers") == "multilabel" else "label"
         table = pd.DataFrame({"label": io.read_truth(path, truth=column)})
     except MissingColumn as error:
-        if is_review(path):
-            return pd.DataFrame({"label": io.read_truth(path, truth="truth"), "confidence": 1.0}), {"answers": GOLD}
+        if is_review(path) or path.name == CHECKS:
+            truth = io.read_truth(path, truth="truth")
+            truth = truth[truth.astype(str).str.strip() != ""]
+            if truth.empty:
+                raise EmptyInput(f"no row of {path} has a truth yet; fill in the column truth first") from None
+            command = {} if is_review(path) else run.get("command", {})  # that of the draw names the question
+            return pd.DataFrame({"label": truth, "confidence": 1.0}), {"answers": GOLD, "command": command}
         if path.name in QUEUE:
             error.args = (f"{error}. {path} was written by wisecrowd plan; did you mean --queue?",)
         raise

@@ -72,6 +72,8 @@ def read_truth(
                 raise
             true_labels = source.read_truth(**columns, **options)
     true_labels = _drop_unfilled(true_labels, path, use)
+    if crowd is not None and use == "checks":
+        true_labels = _match_typed_labels(true_labels, crowd, path)
     if crowd is not None:
         check_truth_tasks(true_labels, crowd.tasks, path, normalise=reading.normalise, other_tasks=other_tasks)
         check_truth_classes(true_labels, crowd, path, use=use, new_classes=new_classes)
@@ -109,6 +111,29 @@ def _drop_unfilled(truth: pd.Series, path: Path, use: Use) -> pd.Series:
         advice = "fill in the column truth of the tasks that you checked" if use == "checks" else "fill in the truth"
         raise InputError(f"no row of {path} has a truth yet; {advice}")
     return truth[is_filled]
+
+
+def _match_typed_labels(truth: pd.Series, crowd: Crowd, path: Path) -> pd.Series:
+    """Return checks with labels in the spelling of the votes: a person typed them, and votes must be read as for the draw."""
+    import pandas as pd
+
+    from wisecrowd.cli._console import print_note
+    from wisecrowd.data.vocabulary import match_id_type
+    from wisecrowd.errors import preview
+    from wisecrowd.io.tables.spellings import match_spellings
+    from wisecrowd.utils.text import count_noun
+
+    if crowd.classes is None:
+        return truth
+    matched = match_spellings(match_id_type(pd.Index(truth), crowd.classes), crowd.classes)
+    is_changed = matched.astype(str) != truth.astype(str).to_numpy()
+    if is_changed.any():
+        print_note(
+            f"Note: {path}: read {count_noun(int(is_changed.sum()), 'check')} in the spelling of the votes, such as "
+            f"{preview(truth[is_changed][:1])} as {preview(matched[is_changed][:1])}",
+            style="dim",
+        )
+    return pd.Series(matched.to_numpy(), index=truth.index, name=truth.name)
 
 
 def check_truth_tasks(

@@ -10,7 +10,8 @@ import typer
 from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import shorten_id, show, show_progress, table
+from wisecrowd.cli import _members as members_file
+from wisecrowd.cli._console import print_note, shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
 
@@ -114,6 +115,11 @@ def compare(
         score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
+    if not quiet and members_file.choose_method(None, vote_source, reading, crowd, None)[0] == members_file.PANEL:
+        print_note(
+            "Note: machines voted, so the other commands use panel, which knows them; the compared methods take all workers for "
+            "independent people"
+        )
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         comparison = compare_methods(crowd, method or None, X, truth=score_truth, folds=folds, random_state=seed)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show, show_facts, show_json, show_verbatim, table
+from wisecrowd.cli._console import show, show_facts, show_hanging, show_json, show_verbatim, table
 from wisecrowd.cli._options import flag
 from wisecrowd.cli._reading import MaxUnpacked
 
@@ -148,6 +149,9 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
     more = [
         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in read_options.items() if value is not None
     ]
+    words = [word for name, value in read_options.items() if value is not None for word in (f"--{name}", value)]
+    show_hanging("Next  ", shlex.join(["wisecrowd", "aggregate", str(export), *words, "-o", "results"]), style="bold")
+    show()
     show("In Python:")
     kind = facts[first]["kind"]
     reader = f"read_{kind}" if kind in ("spans", "boxes", "points", "texts") else "read"

@@ -11,7 +11,6 @@ from wisecrowd.data.alignment import order_by_task
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import FeaturesLike
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.preparation import get_worker_groups
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.method_check import sample_votes
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
@@ -49,10 +48,10 @@ def run_comparison(
     """
     if not enabled:
         return None, "the comparison was switched off."
-    if get_worker_groups(diagnosis.model) is not None:
+    if models_machines(diagnosis.model):
         return None, (
-            "the comparison predicts held-out votes, and members of a group predict each other whatever the truth is. "
-            "Only the method panel accounts for groups."
+            "the comparison predicts held-out votes, and machines and members of a group predict each other whatever the truth is. "
+            "Only the method panel accounts for them."
         )
     crowd, features, note = _sample_tasks(diagnosis.crowd, X)
     truth = None
@@ -82,6 +81,21 @@ def _sample_tasks(crowd: Crowd, X: FeaturesLike | None) -> tuple[Crowd, Features
         "drawn at random (seed 0). The command wisecrowd compare uses all votes."
     )
     return sample, features, note
+
+
+def models_machines(model: Any) -> bool:
+    """Return whether the labels of a page are those of a panel, which knows machines or groups.
+
+    Parameters
+    ----------
+    model : Method
+        Fitted method of the page.
+
+    Returns
+    -------
+    bool
+    """
+    return getattr(model, "kinds", None) is not None or getattr(model, "groups", None) is not None
 
 
 def build_section(comparison: Comparison | None, note: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from wisecrowd.evaluate.intervals import share_interval
 from wisecrowd.evaluate.model_selection import Comparison
 from wisecrowd.report import timeline
 from wisecrowd.report.gold import GoldLabels
+from wisecrowd.report.methods import models_machines
 from wisecrowd.utils.levels import format_level
 from wisecrowd.utils.text import count_noun, format_percent, join_words, quote_name
 
@@ -254,12 +255,16 @@ class ReportSummary:
         return [step for step in steps if step is not None]
 
     def _recommend_method(self) -> dict[str, str] | None:
-        if get_worker_groups(self.diagnosis.model) is not None:
+        if models_machines(self.diagnosis.model):
+            has_groups = get_worker_groups(self.diagnosis.model) is not None
+            reason = (
+                "Members of a group make the same errors, and no other method accounts for groups."
+                if has_groups
+                else "Machines voted, and no other method rates them by the votes of people."
+            )
             return {
-                "action": "Use the labels of panel.",
-                "reason": "Members of a group make the same errors, and no other method accounts for groups. Command: "
-                "wisecrowd aggregate … -m panel",
-            }
+                "action": "Use the labels of panel.", "reason": f"{reason} Command: wisecrowd aggregate … -m panel"
+            }  # fmt: skip
         assessment = self.diagnosis.assessment
         best = assessment.recommended_method if self.comparison is None else self.comparison.best
         command = kind_of(find(best))  # aggregators and learners have different commands
