@@ -331,22 +331,21 @@ def _check_drawing(context: Trial, ann: Person, address: str, browser: Any, scre
               const walker = root.createTreeWalker(root.body, NodeFilter.SHOW_TEXT);
               for (let node = walker.nextNode(); node; node = walker.nextNode()) {
                 const at = node.nodeValue.indexOf(arguments[0]);
-                if (at < 0 || !node.parentElement.closest('[class*=richtext], body')) continue;
+                if (at < 0) continue;
                 const range = root.createRange();
                 range.setStart(node, at); range.setEnd(node, at + arguments[0].length);
                 const box = range.getBoundingClientRect();
-                if (box.width && box.left > 230) return [dx + box.left + box.width / 2, dy + box.top + box.height / 2];
-                if (box.width && root !== document) return [dx + box.left + box.width / 2, dy + box.top + box.height / 2];
+                const shown = root !== document || node.parentElement.closest('[class*=richtext]');
+                if (box.width && shown) return [dx + box.left + box.width / 2, dy + box.top + box.height / 2];
               }
               return null;
             };
-            let place = find(document, 0, 0);
-            for (const frame of document.querySelectorAll('iframe')) {
-              if (place) break;
+            for (const frame of document.querySelectorAll('iframe')) {  // web pages
               const box = frame.getBoundingClientRect();
-              if (frame.contentDocument) place = find(frame.contentDocument, box.left, box.top);
+              const place = frame.contentDocument && find(frame.contentDocument, box.left, box.top);
+              if (place) return place;
             }
-            return place;"""
+            return find(document, 0, 0);"""
         place = browser.execute_script(script, word)
         if place is None:
             return False

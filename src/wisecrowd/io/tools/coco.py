@@ -27,6 +27,8 @@ ANNOTATOR_KEYS = ("annotator", "annotator_id", "worker", "worker_id", "user", "u
 BOXES, KEYPOINTS = "boxes", "keypoints"
 
 _Record = dict[str, Any]
+#: Marks by task and worker, and by question.
+_MarksByAssignment = dict[tuple[str, str], dict[str, list[Mark]]]
 
 
 def read_export(path: Path) -> ExportedAnswers:
@@ -55,18 +57,24 @@ def read_export(path: Path) -> ExportedAnswers:
     (['ann', 'bob'], [1, 0])
     """
     export = ExportedAnswers()
-    sheets: dict[tuple[str, str], AnswerSheet] = {}
+    marks: _MarksByAssignment = {}
     if path.is_dir():
         files = [file for file in sorted(path.iterdir()) if file.suffix == ".json" and not is_system_file(file.name)]
         for file in files:
             try:
-                _Document(_load(file), export, sheets, file.stem).add()
+                _Document(_load(file), export, marks, file.stem).add()
             except InputError as error:
                 error.args = (f"{file.name}: {error}",)
                 raise
     else:
-        _Document(_load(path), export, sheets, "").add()
-    add_sheets(export, sheets.values())
+        _Document(_load(path), export, marks, "").add()
+    add_sheets(
+        export,
+        [
+            AnswerSheet(task, worker, answers, machine=worker.startswith(OWN_MODEL))
+            for (task, worker), answers in marks.items()
+        ],
+    )
     return export
 
 
@@ -80,10 +88,8 @@ def _load(path: Path) -> _Record:
 class _Document:
     """One file of COCO."""
 
-    def __init__(
-        self, document: _Record, export: ExportedAnswers, sheets: dict[tuple[str, str], AnswerSheet], worker: str
-    ) -> None:
-        self.document, self.export, self.sheets, self.worker = document, export, sheets, worker
+    def __init__(self, document: _Record, export: ExportedAnswers, marks: _MarksByAssignment, worker: str) -> None:
+        self.document, self.export, self.marks, self.worker = document, export, marks, worker
         self.categories: dict[Any, _Record] = {}
         self.task_by_image: dict[Any, str] = {}
         self.images: dict[str, _Record] = {}
@@ -92,7 +98,7 @@ class _Document:
         """Add the images, assignments and annotations of the file to the export."""
         for category in get_objects(self.document, "categories", "the file"):
             self.categories[category.get("id")] = category
-        assigned = set()
+        has_assignments = False
         for number, image in enumerate(get_objects(self.document, "images", "the file"), start=1):
             location = f"image {number:,}"
             # Ids of images differ between files of one project.
@@ -101,13 +107,16 @@ class _Document:
             self.images[task] = image
             self.export.tasks.setdefault(task, {key: image[key] for key in image if key != "annotators"})
             annotators = [self.worker] if self.worker else get_part(image, "annotators", list, location)
-            assigned |= {self._get_sheet(task, parse_id(name, "annotator", location)).worker for name in annotators}
+            for name in annotators:
+                self._assign(task, parse_id(name, "annotator", location))
+            has_assignments = has_assignments or bool(annotators)
         for entry in get_objects(self.document, "assignments", "the file"):
             task = self._find_task(entry, "assignment")
-            assigned.add(self._get_sheet(task, _find_annotator(entry, "an assignment")).worker)
+            self._assign(task, _find_annotator(entry, "an assignment"))
+            has_assignments = True
         for number, annotation in enumerate(get_objects(self.document, "annotations", "the file"), start=1):
             self._add_annotation(annotation, f"annotation {number:,}")
-        if not assigned:
+        if not has_assignments:
             self.export.notes.append(
                 "the file does not say who saw which image, so that workers who marked nothing are missing; list them in "
                 '"annotators" of each image'
@@ -115,11 +124,9 @@ class _Document:
             for question in self.export.structures.values():
                 question.notes.append(self.export.notes[-1])
 
-    def _get_sheet(self, task: str, worker: str) -> AnswerSheet:
-        key = (task, worker)
-        if key not in self.sheets:
-            self.sheets[key] = AnswerSheet(task, worker, {}, machine=worker.startswith(OWN_MODEL))
-        return self.sheets[key]
+    def _assign(self, task: str, worker: str) -> dict[str, list[Mark]]:
+        """Return the marks of a worker on a task by question, and note that the worker saw the task."""
+        return self.marks.setdefault((task, worker), {})
 
     def _find_task(self, entry: _Record, noun: str) -> str:
         image = entry.get("image_id")
@@ -136,7 +143,7 @@ class _Document:
             return
         task = self._find_task(annotation, "annotation")
         worker = self.worker or _find_annotator(annotation, location)
-        sheet = self._get_sheet(task, worker)
+        marks = self._assign(task, worker)
         category = self.categories.get(annotation.get("category_id"))
         if category is None:
             raise InputError(
@@ -151,23 +158,21 @@ class _Document:
         if place:
             if len(place) != 4:
                 raise InputError(f"bbox of {location} should be [x, y, width, height]; got {preview([place])}")
-            self._add_mark(sheet, BOXES, Mark(parse_place(place, "box", location), label, score))
-        for name, mark in _iter_keypoints(keypoints, names, location):
-            self._add_mark(sheet, KEYPOINTS, Mark(mark, name, score))
+            self._add_mark(task, marks, BOXES, Mark(parse_place(place, "box", location), label, score))
+        for name, point in _iter_keypoints(keypoints, names, location):
+            self._add_mark(task, marks, KEYPOINTS, Mark(point, name, score))
         if not place and not keypoints:
             self.export.excluded["annotations without bbox"] += 1
 
-    def _add_mark(self, sheet: AnswerSheet, name: str, mark: Mark) -> None:
+    def _add_mark(self, task: str, marks: dict[str, list[Mark]], name: str, mark: Mark) -> None:
         question = get_structure(self.export, name, "boxes" if name == BOXES else "points", "pixels")
         if name == BOXES and "categories" not in question.control:
             names = {format_label(one.get("name", number)): number for number, one in self.categories.items()}
             question.control["categories"] = json.dumps(names)
             question.options.update(dict.fromkeys(names))
-        image = self.images[sheet.task]
-        question.set_size(sheet.task, image.get("width"), image.get("height"))
-        marks = sheet.answers.setdefault(question.name, [])
-        assert isinstance(marks, list)
-        marks.append(mark)
+        image = self.images[task]
+        question.set_size(task, image.get("width"), image.get("height"))
+        marks.setdefault(question.name, []).append(mark)
 
 
 def _iter_keypoints(values: list[Any], names: list[str], location: str) -> Iterator[tuple[str, tuple[float, ...]]]:

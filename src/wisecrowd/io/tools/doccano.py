@@ -123,7 +123,8 @@ def _parse_doccano_span(entry: object, location: str) -> Mark:
     if isinstance(entry, dict):
         return parse_span(entry.get("start_offset"), entry.get("end_offset"), entry.get("label"), location)
     if isinstance(entry, list) and len(entry) == 3:
-        return parse_span(*entry, location)
+        start, end, label = entry
+        return parse_span(start, end, label, location)
     raise InputError(f"a span of {location} should be [start, end, label]; got {preview([entry])}")
 
 

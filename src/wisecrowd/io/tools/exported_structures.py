@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -225,7 +225,7 @@ class AnswerSheet:
 
     task: str
     worker: str
-    answers: dict[str, list[Mark] | str]
+    answers: Mapping[str, list[Mark] | str]
     time: object = None
     machine: bool = False
     score: object = None

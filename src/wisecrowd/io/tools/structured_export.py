@@ -370,7 +370,7 @@ def _label_studio_result(
 def _argilla_answer(task: str, data: Mapping[str, Any], question: StructuredQuestion, one: _InferredAnswer) -> Record:
     record = build_argilla_record(task, data)
     if isinstance(one.answer, str):
-        suggestion = {"value": one.answer, "score": one.confidence, "agent": one.model}
+        suggestion: Record = {"value": one.answer, "score": one.confidence, "agent": one.model}
     elif not one.marks:
         return record
     else:
@@ -394,7 +394,7 @@ def _doccano_answer(task: str, data: Mapping[str, Any], question: StructuredQues
             {"id": number, "label": span["label"], "start_offset": span["start"], "end_offset": span["end"]}
             for number, span in enumerate(spans)
         ]
-    further = {} if column == "label" else {"cats": []} if question.control.get("cats") else {"relations": []}
+    further: Record = {} if column == "label" else {"cats": []} if question.control.get("cats") else {"relations": []}
     return example | {column: entities, **further}
 
 
@@ -470,7 +470,8 @@ def _format_coco(answers: _Answers, project: Project, question: StructuredQuesti
     categories: dict[str, Any] = json.loads(question.control["categories"])
     for label in question.labels:
         categories.setdefault(label, max([0, *(one for one in categories.values() if isinstance(one, int))]) + 1)
-    images, annotations = [], []
+    images: list[Record] = []
+    annotations: list[Record] = []
     for task in (task for task in project.tasks if task in answers):
         image = project.tasks[task]
         images.append({**image, "annotators": [answers[task].model]})

@@ -333,7 +333,7 @@ def _check_places(
     if structure.kind == "spans":
         lengths = np.array([structure.lengths.get(task, np.inf) for task in tasks])
         refuse(
-            places[:, 1] > lengths,
+            np.asarray(places[:, 1] > lengths),
             "the text",
             lambda mark: f"whose text has {lengths[mark]:g} characters",
             "Export texts and spans together, with offsets in characters",
@@ -346,7 +346,7 @@ def _check_places(
     tolerance = _EDGE_TOLERANCE[structure.unit]
     low = places[:, :2]
     high = low + places[:, 2:] if structure.kind == "boxes" else low
-    is_outside = ((low < -tolerance) | (high > size + tolerance)).any(axis=1)
+    is_outside = np.asarray(((low < -tolerance) | (high > size + tolerance)).any(axis=1))
     refuse(
         is_outside,
         "its image" if is_outside.sum() == 1 else "their images",
