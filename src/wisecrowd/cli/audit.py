@@ -11,6 +11,7 @@ import typer
 
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -94,6 +95,7 @@ def audit(
     inputs = [path for path in (votes, checked, gold) if path is not None]
     if output is not None:
         check_folder(output, [CHECKS, IMPORT, CLASSES, fitting.LABELS, RECORD], inputs)
+    refuse_objects_and_texts(votes, reading, "audit")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
