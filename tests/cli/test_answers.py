@@ -152,6 +152,27 @@ def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert "2 votes: 1 task x 2 workers" in run("check", path).stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", "--budget", "5"],
+        ["audit", "--size", "5"],
+        ["complete", "-o", "filled.csv"],
+        ["learn", "--features", "X.csv"],
+        ["review", "-o", "decisions.csv"],
+    ],
+)
+@pytest.mark.parametrize("simulate", [simulate_spans, simulate_texts])
+def test_commands_for_labels_refuse_marks_and_texts(
+    run: Any, tmp_path: Path, command: list[str], simulate: Any
+) -> None:
+    simulate(n_tasks=5, n_workers=5).crowd.to_frame().to_csv(tmp_path / "answers.csv", index=False)
+    (tmp_path / "X.csv").write_text("task,a\nt0,1\n")
+    result = run(command[0], "answers.csv", *command[1:])
+    assert result.exit_code != 0
+    assert f"wisecrowd {command[0]} takes votes on labels" in " ".join(result.output.split())
+
+
 def test_texts_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     simulation = simulate_texts(n_tasks=40, n_workers=6, random_state=0)
     path = tmp_path / "texts.csv"

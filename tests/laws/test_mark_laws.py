@@ -116,3 +116,45 @@ def test_the_input_is_unchanged_and_the_result_repeats(name: str) -> None:
     del vars(crowd)["digest"]
     assert crowd.digest == digest
     assert np.array_equal(first.object_probs_, second.object_probs_)
+
+
+# Models of sequences see longer texts after a shift, and more tokens outside of spans.
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("-consensus")])
+def test_objects_move_with_the_marks(name: str) -> None:
+    crowd = draw(name)
+    shift = 64.0  # a power of two, so that sums of coordinates are exact up to rounding
+    places = ["start", "end"] if crowd.answer_type == "spans" else ["x", "y"]
+    moved = rebuild(crowd, crowd.to_frame().assign(**{place: crowd.to_frame()[place] + shift for place in places}))
+    other, expected = fit(name, moved).candidates_, fit(name, crowd).candidates_
+    assert len(other) == len(expected)
+    assert other[places].to_numpy(float) - shift == pytest.approx(expected[places].to_numpy(float), abs=1e-6)
+    assert other["confidence"].to_numpy() == pytest.approx(expected["confidence"].to_numpy(), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["box-consensus", "point-consensus"])
+def test_the_unit_of_coordinates_does_not_matter(name: str) -> None:
+    crowd = draw(name)
+    names = list(crowd.coordinate_names)
+    scaled = rebuild(crowd, crowd.to_frame().assign(**{place: crowd.to_frame()[place] / 1024 for place in names}))
+    other, expected = fit(name, scaled).candidates_, fit(name, crowd).candidates_
+    assert other[names].to_numpy() * 1024 == pytest.approx(expected[names].to_numpy(), rel=1e-6)
+    assert other["confidence"].to_numpy() == pytest.approx(expected["confidence"].to_numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_repeated_mark_counts_once(name: str) -> None:
+    crowd = draw(name)
+    frame = crowd.to_frame()
+    repeated = rebuild(crowd, pd.concat([frame, frame.dropna().head(20)]))
+    assert fit(name, repeated).candidates_.equals(fit(name, crowd).candidates_)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_further_worker_who_agrees_does_not_lower_the_confidence(name: str) -> None:
+    crowd = draw(name)
+    objects = fit(name, crowd).objects_
+    agreeing = objects.assign(worker="echo")[["task", "worker", *crowd.coordinate_names, "label"]]
+    assignments = pd.DataFrame({"task": crowd.tasks, "worker": "echo"})
+    more = fit(name, type(crowd).from_frame(pd.concat([crowd.to_frame(), agreeing]), assignments=assignments))
+    assert more.objects_["confidence"].mean() >= objects["confidence"].mean() - 1e-6
+    assert more.workers_.loc["echo", "detection_rate"] >= more.workers_["detection_rate"].median()

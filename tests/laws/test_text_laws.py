@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from wisecrowd.base.registry import methods
@@ -47,3 +48,39 @@ def test_degenerate_crowds_are_handled(name: str) -> None:
         tasks = fit(name, part).tasks_
         assert np.isfinite(tasks[["confidence", "token_confidence"]].to_numpy()).all()
         assert (tasks.loc[tasks["n_votes"] == 1, "text"] != "").all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_tasks_do_not_matter(name: str) -> None:
+    frame = CROWD.to_frame()
+    new = {task: f"n{len(CROWD.tasks) - number:03d}" for number, task in enumerate(CROWD.tasks)}
+    other = fit(name, TextCrowd.from_frame(frame.assign(task=frame["task"].map(new)))).texts_
+    expected = fit(name, CROWD).texts_
+    assert other.loc[[new[task] for task in CROWD.tasks]].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_input_is_unchanged_and_the_result_repeats(name: str) -> None:
+    digest = CROWD.digest
+    first, second = fit(name, CROWD).tasks_, fit(name, CROWD).tasks_
+    del vars(CROWD)["digest"]
+    assert CROWD.digest == digest
+    assert first.equals(second)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_case_and_punctuation_do_not_matter(name: str) -> None:
+    frame = CROWD.to_frame()
+    shouted = TextCrowd.from_frame(frame.assign(text=frame["text"].str.upper() + "!"), tasks=CROWD.tasks)
+    other, expected = fit(name, shouted), fit(name, CROWD)
+    assert other.texts_.str.lower().str.rstrip("!").tolist() == expected.texts_.tolist()
+    assert other.confidence_ == pytest.approx(expected.confidence_, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_further_worker_who_agrees_does_not_lower_the_confidence(name: str) -> None:
+    expected = fit(name, CROWD)
+    echo = expected.texts_.reset_index().assign(worker="echo")
+    more = fit(name, TextCrowd.from_frame(pd.concat([CROWD.to_frame(), echo])))
+    assert more.confidence_.mean() >= expected.confidence_.mean()
+    assert more.workers_["accuracy"].idxmax() == "echo"

@@ -204,23 +204,27 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
         )
 
 
-def refuse_types(answers: AnswerTable | AnswerQuestion, command: str, types: Iterable[str]) -> None:
-    """Raise an error if a command does not take answers of a type.
+def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> None:
+    """Raise an error if a command that takes labels gets boxes, points, spans or texts.
 
     Parameters
     ----------
-    answers : AnswerTable
-        Answers.
+    votes : Path
+        File or folder.
+    reading : Reading
+        Options for reading. If they name the column of labels, the table is read as votes.
     command : str
         Name of the command.
-    types : iterable of str
-        Answer types that it does not take.
     """
     from wisecrowd.errors import UsageError
 
-    if answers.answer_type in types:
+    if reading.label is not None:
+        return
+    answers = find_answers(votes, reading)
+    if answers is not None and answers.answer_type in OBJECTS_AND_TEXTS:
         raise UsageError(
-            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate"
+            f"{answers.source.path} holds {answers.description}, and wisecrowd {command} takes votes on labels. Boxes, points, "
+            "spans and texts have the commands check, aggregate, diagnose, compare and report"
         )
 
 

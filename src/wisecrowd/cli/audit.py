@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._audit_draw import (
     CHECKS,
     check_draw,
@@ -123,6 +124,7 @@ def audit(
         check_folder(output, [CHECKS, IMPORT, CLASSES, fitting.LABELS, RECORD], inputs)
     if output is not None and size is not None:
         refuse_filled_checks(output, ["wisecrowd", "audit", *words], checked, check_columns)
+    refuse_objects_and_texts(votes, reading, "audit")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)

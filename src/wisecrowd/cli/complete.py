@@ -10,6 +10,7 @@ import typer
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import show_progress, warn
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -100,6 +101,7 @@ def complete(
     further = [fitting.HELDOUT] * evaluate + [fitting.ACCURACY] * (score is not None)
     if output is not None:
         check_folder(output, [filled_file, *further, RECORD], inputs)
+    refuse_objects_and_texts(votes, reading, "complete")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)

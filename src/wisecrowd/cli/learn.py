@@ -11,6 +11,7 @@ import typer
 from wisecrowd.cli import _contents as contents
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -118,6 +119,7 @@ def learn(
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]
     if output is not None and is_main_process():
         check_folder(output, names, inputs)
+    refuse_objects_and_texts(votes, reading, "learn")
     with _heard_once(), reading.silence_notes(quiet=quiet or not is_main_process()):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)

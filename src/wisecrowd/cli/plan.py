@@ -8,6 +8,7 @@ import typer
 
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import Reading, Votes
@@ -93,6 +94,7 @@ def plan(
     inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
         check_folder(output, [REQUESTS, CURVE, FINISHED, RECORD], inputs)
+    refuse_objects_and_texts(votes, reading, "plan")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)

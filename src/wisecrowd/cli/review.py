@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import print_note, show_progress
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
@@ -181,6 +182,7 @@ def _prepare(
     from wisecrowd.service.review_decisions import DecisionLog
     from wisecrowd.service.review_queue import ReviewQueue, find_disputed_tasks, read_task_table
 
+    refuse_objects_and_texts(votes, reading, "review")
     with reading.silence_notes(quiet=quiet):
         source = reading.open(votes)
         crowd = reading.read(source)

@@ -12,6 +12,7 @@ import typer
 
 from wisecrowd import __version__
 from wisecrowd.base.default_method import DEFAULT_METHOD
+from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import print_note
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading
@@ -243,6 +244,7 @@ def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet
 
     from wisecrowd.service.vote_files import read_events
 
+    refuse_objects_and_texts(path, reading, "serve")
     count: Counter[str] = Counter()
     # The last of several votes counts, as in the service.
     rule = "last" if reading.duplicates == "error" else reading.duplicates

@@ -42,6 +42,7 @@ def simulate_texts(
     n_words: int = 500,
     accuracy: float = 0.85,
     worker_spread: float = 0.8,
+    error_shares: tuple[float, float, float] = ERROR_SHARES,
     random_state: int = 0,
 ) -> SimulatedTexts:
     """Simulate workers who write down texts.
@@ -56,6 +57,8 @@ def simulate_texts(
         Probability that an average worker writes a word as it is. Other words are replaced, left out or followed by another word.
     worker_spread : float, default=0.8
         Standard deviation of the workers' accuracies, in logits.
+    error_shares : tuple of float, default=(0.6, 0.2, 0.2)
+        Shares of errors: another word, no word (a miss), an additional word (a false alarm).
     random_state : int, default=0
         Seed.
 
@@ -81,6 +84,8 @@ def simulate_texts(
         )
     if not 0 < accuracy < 1:
         raise UsageError(f"accuracy must be between 0 and 1; got {accuracy}")
+    if len(error_shares) != 3 or min(error_shares) < 0 or not np.isclose(sum(error_shares), 1):
+        raise UsageError(f"error_shares must be three shares that add up to 1; got {error_shares}")
     rng = np.random.default_rng(random_state)
     rates = 1 / (1 + np.exp(-(np.log(accuracy / (1 - accuracy)) + worker_spread * rng.standard_normal(n_workers))))
     truth = rng.integers(0, n_words, (n_tasks, words_per_text))
@@ -88,7 +93,7 @@ def simulate_texts(
     task = np.repeat(np.arange(n_tasks), votes_per_task)
     shape = (len(task), words_per_text)
     is_right = rng.random(shape) < rates[worker][:, None]
-    kind = np.where(is_right, -1, rng.choice(3, shape, p=ERROR_SHARES))
+    kind = np.where(is_right, -1, rng.choice(3, shape, p=error_shares))
     written = np.where(kind == 0, rng.integers(0, n_words, shape), truth[task])
     written = np.where(kind == 1, -1, written)
     added = np.where(kind == 2, rng.integers(0, n_words, shape), -1)
