@@ -104,6 +104,11 @@ class Concord(ClassifierEM):
         help="Calibrate the class probabilities by the likelihood of the votes, with another classifier than kernels, which "
         "always are.",
     )
+    calibration: float = parameter(
+        default=0.0,
+        help="Share of tasks whose votes are held out in a second fit to calibrate ``predict_proba``, with another classifier "
+        "than kernels; 0 does not calibrate. Kernels need no second fit.",
+    )
     max_iter: int = parameter(default=25, help="Maximum number of EM iterations.")
     tol: float = parameter(default=0.0, help="Relative change of the objective at which the iteration stops.")
 
@@ -237,8 +242,10 @@ class Concord(ClassifierEM):
             f"other votes and the features, {with_features - points:.1f} % without the features"
         )
 
-    def _calibration_parameters(self) -> dict[str, Any]:
-        return {**super()._calibration_parameters(), "l2": self.l2_}  # the choice need not be repeated
+    def _calibrate_predictions(self, X: Rows, crowd: Crowd, gold: NDArray[np.int32] | None) -> float:
+        if self._has_kernels:  # leave-one-out predictions are calibrated by the votes in every iteration
+            return 1.0
+        return super()._calibrate_predictions(X, crowd, gold)
 
     def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> SoftClassifier:
         """Return the saved classifier.
