@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import Crowd, ModelAverage
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.em.priors import estimate_crowd_prior, shrink_to_crowd
 from wisecrowd.learn._worker_average import WorkerAverage, count_votes, start_worker_average
 from wisecrowd.simulate import Simulation
@@ -16,10 +17,12 @@ def started(made: Simulation) -> tuple[WorkerAverage, np.ndarray]:
     return start_worker_average(made.crowd, None, 0.1, 1.0, None)
 
 
-def test_it_starts_from_the_default_aggregator(made: Simulation, started: tuple[WorkerAverage, np.ndarray]) -> None:
+def test_it_starts_from_the_shares_of_votes_and_the_priors_of_the_default_aggregator(
+    made: Simulation, started: tuple[WorkerAverage, np.ndarray]
+) -> None:
     workers, posterior = started
-    np.testing.assert_array_equal(posterior, ModelAverage().fit(made.crowd).posterior_)
-    np.testing.assert_allclose(np.exp(workers.log_priors).sum(axis=1), 1)
+    np.testing.assert_array_equal(posterior, compute_vote_shares(made.crowd))
+    np.testing.assert_allclose(np.exp(workers.log_priors).ravel(), ModelAverage().fit(made.crowd).e_step_prior_[:6])
 
 
 def test_a_worker_is_judged_without_the_vote(made: Simulation, started: tuple[WorkerAverage, np.ndarray]) -> None:

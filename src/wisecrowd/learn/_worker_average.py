@@ -17,7 +17,7 @@ from wisecrowd import kernels
 from wisecrowd.aggregate.categorical.model_average import ModelAverage, estimate_competence_probs
 from wisecrowd.base.sharpness import safe_log
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import apply_gold
+from wisecrowd.em.initialization import apply_gold, compute_vote_shares
 from wisecrowd.em.priors import estimate_crowd_prior
 from wisecrowd.errors import ignore_fit_warnings
 
@@ -182,7 +182,10 @@ class HeldoutVotes(NamedTuple):
 def start_worker_average(
     crowd: Crowd, gold: NDArray[np.int32] | None, smoothing: float, diagonal: float, strength: float | None
 ) -> tuple[WorkerAverage, Rows]:
-    """Return the models of workers and the posterior by votes alone, from a fit of `ModelAverage`.
+    """Return the models of workers with the class priors of `ModelAverage`, and the shares of votes to start from.
+
+    The shares commit themselves to no worker. From the posterior of a fit to the votes alone, workers who agree with each other
+    in error would remain trusted, whatever the features say.
 
     Parameters
     ----------
@@ -201,9 +204,9 @@ def start_worker_average(
     posterior : ndarray of shape (n_tasks, n_classes)
     """
     with ignore_fit_warnings():
-        aggregator = ModelAverage().fit(crowd)
+        aggregator = ModelAverage(max_iter=1).fit(crowd)  # its class priors follow from the votes without iteration
     log_priors = np.log(aggregator.e_step_prior_.reshape(-1, crowd.n_classes)[:N_MEMBERS])
-    posterior = apply_gold(np.array(aggregator.posterior_, dtype=np.float64), gold)
+    posterior = apply_gold(compute_vote_shares(crowd), gold)
     return WorkerAverage(crowd, gold, log_priors, smoothing, diagonal, strength), posterior
 
 

@@ -44,7 +44,7 @@ class Concord(ClassifierEM):
 
     Everything that depends on the dataset follows from the probability of votes that were not used for the prediction:
 
-    - *views and penalties* are chosen with the posterior by votes alone, in which the features have no part yet;
+    - *views and penalties* are chosen with the shares of votes, in which the features have no part yet;
     - *w*, the weight of the features, makes the votes most probable in every iteration. Useless features get none, and the result
       is then near that of `ModelAverage`;
     - *β*, the discount of votes, which are less independent than the model assumes, is that of 1, 0.9 and 0.8 with which the
@@ -103,6 +103,11 @@ class Concord(ClassifierEM):
         default=True,
         help="Calibrate the class probabilities by the likelihood of the votes, with another classifier than kernels, which "
         "always are.",
+    )
+    calibration: float = parameter(
+        default=0.0,
+        help="Share of tasks whose votes are held out in a second fit to calibrate ``predict_proba``, with another classifier "
+        "than kernels; 0 does not calibrate. Kernels need no second fit.",
     )
     max_iter: int = parameter(default=25, help="Maximum number of EM iterations.")
     tol: float = parameter(default=0.0, help="Relative change of the objective at which the iteration stops.")
@@ -166,11 +171,6 @@ class Concord(ClassifierEM):
         evidence = workers.weigh_votes(count_votes(crowd, posterior), posterior)
         tried = self._choose_components(machine, X, workers, evidence, posterior, training)
         components = [component for component in tried if component.weight]
-        scores = machine.combine(posterior[training], components)
-        heldout = [
-            workers.predict_votes(evidence, by_features, 1.0).accuracy
-            for by_features in (_spread(scores, training), 0.0)
-        ]
         run = _KernelRun(workers, machine, components, training)
         result = run_em(
             run.step,
@@ -192,7 +192,7 @@ class Concord(ClassifierEM):
         )
         self.l2_ = float(self.choice_.loc[self.choice_["weight"].idxmax(), "l2"])
         self.discount_, self.strength_, self.sharpness_ = run.discount, run.strength, 1.0
-        self.heldout_accuracy_, self.feature_gain_ = heldout[0], heldout[0] - heldout[1]
+        self.heldout_accuracy_, self.feature_gain_ = run.measure_gain(result.statistics)
         self.trace_, self.n_iter_, self.converged_ = np.asarray(result.trace), len(result.trace), result.converged
         self.task_prior_ = run.predict_training_tasks(posterior)
         self.classifier_ = classifier
@@ -242,8 +242,10 @@ class Concord(ClassifierEM):
             f"other votes and the features, {with_features - points:.1f} % without the features"
         )
 
-    def _calibration_parameters(self) -> dict[str, Any]:
-        return {**super()._calibration_parameters(), "l2": self.l2_}  # the choice need not be repeated
+    def _calibrate_predictions(self, X: Rows, crowd: Crowd, gold: NDArray[np.int32] | None) -> float:
+        if self._has_kernels:  # leave-one-out predictions are calibrated by the votes in every iteration
+            return 1.0
+        return super()._calibrate_predictions(X, crowd, gold)
 
     def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> SoftClassifier:
         """Return the saved classifier.
@@ -299,6 +301,16 @@ class _KernelRun:
         weight = self._fit_weight(evidence, scores, discount)
         by_features = _spread(weight[0] * scores, self.training)
         return self.workers.predict_votes(evidence, by_features, discount).log_likelihood
+
+    def measure_gain(self, statistics: Statistics) -> tuple[float, float]:
+        """Return the share of held-out votes that equal the most probable class, and how much of it the features add."""
+        evidence = self.workers.weigh_votes(statistics.tally, statistics.class_counts)
+        scores = self.machine.combine(statistics.class_counts[self.training], self.components)
+        by_features = _spread(self.weight[0] * scores, self.training)
+        with_features, without = (
+            self.workers.predict_votes(evidence, part, self.discount).accuracy for part in (by_features, 0.0)
+        )
+        return with_features, with_features - without
 
     def make_classifier(self, posterior: Rows) -> KernelRidge:
         """Return the classifier of new tasks."""
