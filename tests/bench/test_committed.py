@@ -8,6 +8,7 @@ import pytest
 
 from wisecrowd.bench import find_benchmark, list_benchmarks
 from wisecrowd.bench.cells import FAILED
+from wisecrowd.bench.render import describe_seeds
 from wisecrowd.bench.session import Session
 from wisecrowd.bench.table import BenchmarkScores
 
@@ -30,11 +31,17 @@ def test_every_benchmark_has_been_run_without_failures(session: Session) -> None
     rows = session.rows
     assert rows
     assert [row["reason"] for row in rows if row["status"] == FAILED] == []
-    answered = {(row["entry"], row["data"]) for row in rows}
-    known = {data for _, data in answered}
-    missing = {(entry, data) for entry, data, _ in session.benchmark.cells if data in known} - answered
-    assert not missing
-    assert session.benchmark.data_at_hand or known == set(session.benchmark.data)
+    assert session.surplus == []
+
+
+def test_the_page_names_what_was_not_run(session: Session) -> None:
+    if session.benchmark.data_at_hand:
+        pytest.skip("this table is of the data on the machine")
+    run = {(row["entry"], row["data"], row["seed"]) for row in session.rows}
+    missing = [cell for cell in session.benchmark.cells if cell not in run]
+    page = (RESULTS / f"{session.benchmark.name}.md").read_text(encoding="utf-8")
+    assert describe_seeds(session.benchmark, session.rows) in page
+    assert bool(missing) == (" of " in page.split("Seeds: ")[-1].splitlines()[0] or "Not run: " in page)
 
 
 def test_every_difference_from_a_paper_is_explained(session: Session) -> None:

@@ -105,9 +105,14 @@ def test_outdated_and_missing_results_are_found(run: Any, table: Path, tmp_path:
     assert run("bench", "run", table, "-o", kept, "-j", 1, "--quiet").exit_code == 0
     valid = run("bench", "verify", table, "-o", kept)
     assert valid.exit_code == 0, valid.stdout
-    assert valid.stdout.split()[-5:] == ["two-on-one", "2", "0", "0", "0"]
+    assert valid.stdout.split()[-6:] == ["two-on-one", "2", "0", "0", "0", "0"]
+    table.write_text(TABLE.replace('"MV": ', '"MV, renamed": '))
+    sys.modules.pop("two_on_one", None)
+    surplus = run("bench", "verify", table, "-o", kept)
+    assert surplus.exit_code == 1
+    assert "two-on-one 1 0 1 1 0" in " ".join(surplus.stdout.split())
     table.write_text(TABLE.replace('"n_tasks": 30', '"n_tasks": 31'))
     sys.modules.pop("two_on_one", None)
     outdated = run("bench", "verify", table, "-o", kept)
     assert outdated.exit_code == 1
-    assert "two-on-one 0 2 0 0" in " ".join(outdated.stdout.split())
+    assert "two-on-one 0 2 0 0 0" in " ".join(outdated.stdout.split())

@@ -82,7 +82,56 @@ def render_markdown(benchmark: Benchmark, rows: Sequence[Row]) -> str:
         "\n".join(_markdown_lines(table, groups)) for table in tables for groups in _split_columns(table, PAGE_WIDTH)
     ]
     parts += ["\n".join(f"{position}. {note}" for position, note in enumerate(scores.notes, 1))] if scores.notes else []
-    return "\n\n".join([*parts, *_get_findings(benchmark, rows), describe_run(rows)]) + "\n"
+    last = [*_get_findings(benchmark, rows), describe_seeds(benchmark, rows), describe_run(rows)]
+    return "\n\n".join([*parts, *(part for part in last if part)]) + "\n"
+
+
+def describe_seeds(benchmark: Benchmark, rows: Iterable[Row]) -> str:
+    """Describe the seeds that were run, and what the benchmark has and was not run.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Benchmark that was run.
+    rows : iterable of dict
+        Stored rows.
+
+    Returns
+    -------
+    str
+        One paragraph; empty if there are no rows.
+
+    Examples
+    --------
+    >>> from wisecrowd.bench.data import SimulatedDataset
+    >>> from wisecrowd.bench.entries import Aggregate
+    >>> small = Benchmark(title="", entries={"MV": Aggregate("majority-vote")}, data={"easy": SimulatedDataset({})}, seeds=3)
+    >>> describe_seeds(small, [{"entry": "MV", "data": "easy", "seed": seed} for seed in (0, 1)])
+    'Seeds: MV 2 of 3.'
+    """
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        seeds.setdefault((row["entry"], row["data"]), set()).add(int(row["seed"]))
+    if not seeds:
+        return ""
+    expected = Counter((entry, data) for entry, data, _ in benchmark.cells)
+    states: dict[tuple[int, int], dict[str, list[str]]] = {}
+    for cell in dict.fromkeys([*expected, *seeds]):
+        n_run = len(seeds.get(cell, ()))
+        state = n_run, max(expected.get(cell, n_run), 1)
+        states.setdefault(state, {}).setdefault(cell[0], []).append(cell[1])
+    n_data = Counter(entry for entry, _ in {*expected, *seeds})
+    complete = sorted(n_run for n_run, n_expected in states if n_run >= n_expected)
+    parts = [f"{', '.join(map(str, complete))} per cell" if complete else ""]
+    for (n_run, n_expected), entries in sorted(states.items(), reverse=True):
+        if n_run < n_expected:
+            titles = [
+                title if len(data) == n_data[title] else f"{title} on {', '.join(data)}"
+                for title, data in entries.items()
+            ]
+            listed = "; ".join(titles)
+            parts.append(f"{listed} {n_run} of {n_expected}" if n_run else f"Not run: {listed}")
+    return f"Seeds: {'. '.join(part for part in parts if part)}."
 
 
 def describe_run(rows: Iterable[Row]) -> str:

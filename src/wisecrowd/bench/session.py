@@ -135,6 +135,13 @@ class Session:
         """Cells without a stored row."""
         return [cell for cell in self.todo if not self._results.has_row(cell)]
 
+    @property
+    def surplus(self) -> list[tuple[str, str, int]]:
+        """Entry, data and seed of stored rows that the benchmark does not have."""
+        cells, data = set(self.benchmark.cells), self.benchmark.data
+        is_elsewhere = self.benchmark.data_at_hand  # rows on data of other machines stay
+        return [key for key in self._results.rows if key not in cells and (key[1] in data or not is_elsewhere)]
+
     def text(self, width: int = 80) -> str:
         """Render the tables and footnotes as plain text.
 

@@ -147,9 +147,9 @@ def verify(
 ) -> None:
     """Check that the stored results are those of the code at hand.
 
-    Lists results of other code, settings or data, and seeds that were not run.
-    Data that are not on this machine are not checked. Exit code 1 if there is
-    anything to run again.
+    Lists results of other code, settings or data, seeds that were not run, and
+    results of methods or seeds that the benchmark does not have. Data that are
+    not on this machine are not checked. Exit code 1 if anything is listed.
 
       wisecrowd bench verify
       wisecrowd bench verify mena2020 zheng2017
@@ -162,12 +162,12 @@ def verify(
     rows = [
         (
             session.benchmark.name, f"{session.n_settled:,}", f"{len(session.outdated):,}", f"{len(session.missing):,}",
-            f"{len(session.absent):,}",
+            f"{len(session.surplus):,}", f"{len(session.absent):,}",
         )
         for session in sessions
     ]  # fmt: skip
-    show(table(["benchmark", "valid", "outdated", "missing", "absent data"], rows, n_text_columns=1))
-    invalid = [session.benchmark.name for session in sessions if session.todo]
+    show(table(["benchmark", "valid", "outdated", "missing", "surplus", "absent data"], rows, n_text_columns=1))
+    invalid = [session.benchmark.name for session in sessions if session.todo or session.surplus]
     for session in sessions:
         titles = sorted({cell.entry for cell in session.todo})
         if titles:

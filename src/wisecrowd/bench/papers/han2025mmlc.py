@@ -93,7 +93,8 @@ def benchmark() -> Benchmark:
             "weak features of Text stays at .60 from the fourth epoch on.",
             "Max-MIG": "Better than in the paper everywhere: the authors' program of MMLC trains its rivals on the full features, "
             "ours has fixed features of pretrained networks, dropout and a step size of its own.",
-            "CrowdAR": "Our features of Text are weaker than the paper's, and the default of 50 epochs is too short: 200 epochs give .696 (seed 0).",
+            "CrowdAR": "Our features of Text are weaker than the paper's, and the default of 50 epochs is too short: 200 "
+            "epochs give .696 (seed 0).",
             "one expert": "With one expert all workers have the same vector: what MMLC has beyond this row comes from workers.",
             "sizes of the paper": "Experts and layers of the paper for each dataset; all else is ours.",
             "Truth, head retrained": "Not available in practice: the authors' program retrains the layers after the mixture with "
