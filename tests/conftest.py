@@ -28,7 +28,7 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "fast", deadline=None, derandomize=True, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
+    "fast", deadline=None, derandomize=True, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")

@@ -116,7 +116,7 @@ ids = st.one_of(st.sampled_from(HOSTILE), st.sampled_from("abc"), st.text(st.cha
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=min(20, settings.default.max_examples))
 @given(
     votes=st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=30),
     n_files=st.integers(1, 3),
