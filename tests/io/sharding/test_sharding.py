@@ -256,6 +256,7 @@ def test_repeats_over_files(tmp_path: Path, duplicates: Any, weighted: bool) -> 
     assert_same(crowd, wc.Crowd.from_frame(frame, weight=weight, duplicates=duplicates))
 
 
+@pytest.mark.slow
 def test_repeats_are_refused_and_a_rule_goes_on_from_there(tmp_path: Path, files: list[Path], rows: list[Row]) -> None:
     again = write_csv(tmp_path / "z.csv", rows[:1])
     with pytest.raises(InputError, match=r"1 rows .* worker 'w\d+' labelled task 't\d+' twice.*duplicates='first'"):
@@ -331,6 +332,7 @@ def test_too_many_pairs(tmp_path: Path, files: list[Path], monkeypatch: pytest.M
         shard_files(files, tmp_path / "crowd")
 
 
+@pytest.mark.slow
 def test_kinds_that_do_not_mix(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def one(name: str, task: Any) -> Path:
         return write_parquet(tmp_path / name, task=task, worker=["ann"], label=["x"])
@@ -358,6 +360,7 @@ def test_kinds_that_do_not_mix(tmp_path: Path, caplog: pytest.LogCaptureFixture)
         shard_files([numbers, weighted], tmp_path / "g")
 
 
+@pytest.mark.slow
 def test_paths(tmp_path: Path, files: list[Path], rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in [1]" / "deep").mkdir(parents=True)
