@@ -30,6 +30,9 @@ pytest.importorskip("duckdb", reason="sharding files needs duckdb, of the extra 
 
 from wisecrowd.io.sharding import shard_files
 
+#: Every test starts DuckDB several times; `tests/cli/test_shard.py` has the main paths for the fast tier.
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     text
     for texts in json.loads((Path(__file__).parents[2] / "hostile.json").read_text(encoding="utf-8")).values()
