@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import doctest
 import gc
 import os
@@ -118,14 +119,13 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt the thousands of collected tests from garbage collection, which otherwise visits them again and again."""
+    """Exempt the thousands of collected tests from garbage collection, which otherwise visits them again and again.
+
+    The end of the process collects them; extension modules report leaks otherwise. pytest collects garbage five times before.
+    """
     gc.freeze()
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Let the end of the process collect what was exempt; extension modules report leaks otherwise."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(autouse=True)

@@ -49,8 +49,8 @@ def simulate(n_votes: int) -> pd.DataFrame:
 
 
 def run_peer(python: str, name: str, path: Path) -> tuple[float, pd.Series]:
-    done = subprocess.run([python, str(PEERS), name, str(path)], capture_output=True, text=True, check=True)
-    answer = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run([python, str(PEERS), name, str(path)], capture_output=True, text=True, check=True)
+    answer = json.loads(process.stdout.splitlines()[-1])
     return float(answer["seconds"]), pd.Series(answer["scores"])
 
 

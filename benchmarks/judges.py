@@ -108,7 +108,7 @@ def measure_with_gold(ledger: Ledger, scores: wc.ScoreCrowd, truth: pd.Series) -
     """Measure labels with gold tasks drawn at random."""
     wide = widen(scores)
     for size in GOLD_SIZES:
-        found: dict[str, list[float]] = {}
+        accuracies_by_method: dict[str, list[float]] = {}
         errors, counts = [], []
         for seed in range(DRAWS):
             chosen = np.random.default_rng(seed).choice(len(truth), size, replace=False)
@@ -120,11 +120,11 @@ def measure_with_gold(ledger: Ledger, scores: wc.ScoreCrowd, truth: pd.Series) -
                 ("logistic regression", predict_by_regression(wide, gold)),
                 ("Panel", panel.labels_),
             ):
-                found.setdefault(name, []).append(float((labels[rest] == truth[rest]).mean()))
+                accuracies_by_method.setdefault(name, []).append(float((labels[rest] == truth[rest]).mean()))
             right = (panel.labels_[rest] == truth[rest]).to_numpy()
             errors.append(compute_calibration_error(panel.proba_.loc[rest].max(axis=1).to_numpy(), right))
             counts.append(panel.n_effective_)
-        for name, values in found.items():
+        for name, values in accuracies_by_method.items():
             row = {"accuracy": round(np.mean(values), 4), "sd": round(np.std(values, ddof=1), 4)}
             row["±"] = round(np.std(values, ddof=1) / np.sqrt(DRAWS), 4)
             if name == "Panel":
@@ -133,7 +133,9 @@ def measure_with_gold(ledger: Ledger, scores: wc.ScoreCrowd, truth: pd.Series) -
         ledger.note("Effective number of judges", gold=size, n_effective=round(float(np.mean(counts)), 2))
         if size in (100, 500):
             target = {100: 0.762, 500: 0.777}[size]
-            ledger.want(f"Panel with {size} gold", round(float(np.mean(found["Panel"])), 4), at_least=target)
+            ledger.want(
+                f"Panel with {size} gold", round(float(np.mean(accuracies_by_method["Panel"])), 4), at_least=target
+            )
 
 
 def measure_simulated(ledger: Ledger) -> None:
@@ -153,13 +155,13 @@ def measure_simulated(ledger: Ledger) -> None:
     for title, simulate in panels.items():
         gaps, accuracies, counts = [], [], []
         for seed in range(10):
-            made = simulate(seed)
-            gold = made.truth.iloc[:100]
-            rest = made.truth.index[100:]
-            panel = wc.Panel().fit(made.scores, truth=gold)
-            best = predict_by_best_judge(widen(made.scores), gold)
-            accuracies.append(float((panel.labels_[rest] == made.truth[rest]).mean()))
-            gaps.append(float((best[rest] == made.truth[rest]).mean()) - accuracies[-1])
+            simulation = simulate(seed)
+            gold = simulation.truth.iloc[:100]
+            rest = simulation.truth.index[100:]
+            panel = wc.Panel().fit(simulation.scores, truth=gold)
+            best = predict_by_best_judge(widen(simulation.scores), gold)
+            accuracies.append(float((panel.labels_[rest] == simulation.truth[rest]).mean()))
+            gaps.append(float((best[rest] == simulation.truth[rest]).mean()) - accuracies[-1])
             counts.append(panel.n_effective_)
         worst = max(worst, float(np.mean(gaps)))
         ledger.note(

@@ -31,14 +31,14 @@ def main() -> None:
     rows = []
     for n_groups in (1, 4, 8):
         for seed in range(SEEDS):
-            made = wc.simulate_label_sets(
+            simulation = wc.simulate_label_sets(
                 n_tasks=600, n_workers=30, n_labels=12, votes_per_task=3, n_groups=n_groups, labels_per_task=3, hit_rate=0.65,
                 false_alarm_rate=0.12, random_state=seed,
             )  # fmt: skip
             for name, method in METHODS.items():
                 with ignore_fit_warnings():
-                    fitted = method.clone_unfitted().fit(made.crowd)
-                score = macro_f1(fitted.label_probs_ >= fitted.threshold_, made.truth.to_numpy())
+                    fitted = method.clone_unfitted().fit(simulation.crowd)
+                score = macro_f1(fitted.label_probs_ >= fitted.threshold_, simulation.truth.to_numpy())
                 rows.append((n_groups, name, score))
     table = pd.DataFrame(rows, columns=["groups", "method", "macro F1"])
     print(f"Simulated crowds, {SEEDS} seeds; with one group, labels are independent\n")

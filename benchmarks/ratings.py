@@ -137,10 +137,10 @@ def measure_scales(ledger: Ledger) -> None:
             "information": np.average(scale, weights=n * scale**2 / noise**2),
             "root mean square": np.sqrt(np.average(scale**2, weights=n)),
         }
-        known = truth.dropna().reindex(crowd.tasks).dropna()
-        value, centre, top = fitted.labels_[known.index], fitted.labels_.mean(), votes["label"].max()
+        known_scores = truth.dropna().reindex(crowd.tasks).dropna()
+        value, centre, top = fitted.labels_[known_scores.index], fitted.labels_.mean(), votes["label"].max()
         rows[name] = {
-            key: float(((centre + factor * (value - centre)).round().clip(0, top) == known).mean())
+            key: float(((centre + factor * (value - centre)).round().clip(0, top) == known_scores).mean())
             for key, factor in factors.items()
         }
         ledger.note("Scale of the estimates", crowd=name, **rows[name])
@@ -215,30 +215,30 @@ def measure_recovery(ledger: Ledger) -> None:
     for per_task in (3, 5, 10):
         rows = []
         for seed in range(SEEDS):
-            made = wc.simulate_ratings(n_tasks=300, n_workers=20, votes_per_task=per_task, random_state=seed)
-            fitted = wc.GradedResponse().fit(made.crowd)
+            simulation = wc.simulate_ratings(n_tasks=300, n_workers=20, votes_per_task=per_task, random_state=seed)
+            fitted = wc.GradedResponse().fit(simulation.crowd)
             workers, tasks = fitted.workers_, fitted.tasks_
-            truth = made.workers["severity"]
+            truth = simulation.workers["severity"]
             gap = workers["severity"] - truth
             gap -= gap.mean()  # a common shift of all raters cannot be seen
-            inside = (tasks["lower"] <= made.scores) & (made.scores <= tasks["upper"])
+            inside = (tasks["lower"] <= simulation.scores) & (simulation.scores <= tasks["upper"])
             numbers = wc.simulate_ratings(
                 n_tasks=300, n_workers=20, n_classes=None, votes_per_task=per_task, random_state=seed
             )
             means = wc.RaterMean().fit(numbers.crowd).tasks_
             shifted = numbers.scores - numbers.scores.mean() + means["estimate"].mean()
-            rasch = wc.diagnose_raters(made.crowd).workers["severity"]
+            rasch = wc.diagnose_raters(simulation.crowd).workers["severity"]
             rows.append(
                 {
                     "r of severities": workers["severity"].corr(truth),
                     "RMSE": float(np.sqrt((gap**2).mean())),
                     "covered": float((gap.abs() < 1.645 * workers["severity_error"]).mean()),
                     "r of Rasch severities": rasch.corr(truth),
-                    "r of scores": tasks["score"].corr(made.scores),
+                    "r of scores": tasks["score"].corr(simulation.scores),
                     "scores covered": float(inside.mean()),
-                    "accuracy": float((fitted.labels_ == made.truth).mean()),
-                    "dawid-skene": float((wc.DawidSkene().fit(made.crowd).labels_ == made.truth).mean()),
-                    "majority": float((wc.MajorityVote().fit(made.crowd).labels_ == made.truth).mean()),
+                    "accuracy": float((fitted.labels_ == simulation.truth).mean()),
+                    "dawid-skene": float((wc.DawidSkene().fit(simulation.crowd).labels_ == simulation.truth).mean()),
+                    "majority": float((wc.MajorityVote().fit(simulation.crowd).labels_ == simulation.truth).mean()),
                     "rater-mean covered": float(((means["lower"] <= shifted) & (shifted <= means["upper"])).mean()),
                 }
             )
@@ -253,12 +253,12 @@ def measure_growth(ledger: Ledger) -> None:
     """Measure the processor time of fits to crowds of different sizes."""
     seconds: dict[tuple[str, int], float] = {}
     for n_tasks in (2_000, 20_000, 200_000):
-        made = wc.simulate_ratings(n_tasks=n_tasks, n_workers=n_tasks // 20, votes_per_task=5, random_state=0)
+        simulation = wc.simulate_ratings(n_tasks=n_tasks, n_workers=n_tasks // 20, votes_per_task=5, random_state=0)
         for name in ("graded-response", "ordinal-dawid-skene", "rater-mean"):
             method: Any = wc.find(name)(max_iter=20, tol=0.0)
             begin = time.process_time()
             with ignore_fit_warnings():
-                method.fit(made.crowd)
+                method.fit(simulation.crowd)
             seconds[name, n_tasks] = time.process_time() - begin
             ledger.note(
                 "Growth", method=name, votes=5 * n_tasks, seconds=seconds[name, n_tasks], iterations=method.n_iter_

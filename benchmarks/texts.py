@@ -42,11 +42,13 @@ def main() -> None:
         print(f"  {name:24s} WER {rates[is_clean].mean():.4f} {rates[~is_clean].mean():.4f}  {seconds:.1f} processor s")
     rows = []
     for seed in range(SEEDS):
-        made = wc.simulate_texts(n_tasks=300, votes_per_task=4, accuracy=0.6, worker_spread=2.0, random_state=seed)
+        simulation = wc.simulate_texts(
+            n_tasks=300, votes_per_task=4, accuracy=0.6, worker_spread=2.0, random_state=seed
+        )
         for name, method in METHODS.items():
-            fitted = method.clone_unfitted().fit(made.crowd)
-            error = np.abs(fitted.workers_["accuracy"] - made.workers["accuracy"]).mean()
-            rows.append((name, wc.compute_error_rates(fitted.texts_, made.truth).mean(), error))
+            fitted = method.clone_unfitted().fit(simulation.crowd)
+            error = np.abs(fitted.workers_["accuracy"] - simulation.workers["accuracy"]).mean()
+            rows.append((name, wc.compute_error_rates(fitted.texts_, simulation.truth).mean(), error))
     table = pd.DataFrame(rows, columns=["method", "WER", "|accuracy|"]).groupby("method", sort=False)
     print(f"\nSimulated transcriptions, {SEEDS} seeds\n")
     print(table.agg(["mean", "std"]).round(4).to_string())

@@ -28,7 +28,7 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "fast", deadline=None, derandomize=True, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
+    "fast", deadline=None, derandomize=True, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
@@ -56,31 +56,34 @@ def commands_are_built_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def crowds_are_examined_once() -> Iterator[None]:
-    """Remember which workers of a crowd copy each other, and what held-out votes say about the default method.
+    """Remember the costly parts of an assessment: the check of the default method, workers who copy, and groups of workers.
 
-    Hundreds of tests run commands on the same few crowds. The tests of the two functions call them directly.
+    Hundreds of tests run commands on the same few crowds. The tests of the three functions call them directly.
     """
-    from wisecrowd.diagnose import assessment, workers
+    from wisecrowd.diagnose import assessment, diagnosis, workers
 
-    checks: dict[str, Any] = {}
-    copying_pairs: dict[tuple[Any, ...], Any] = {}
-    check_default_method, find_copying_pairs = assessment.check_default_method, workers.find_copying_pairs
+    results: dict[tuple[object, ...], Any] = {}
 
-    def check_once(crowd: Crowd) -> Any:
-        if crowd.digest not in checks:
-            checks[crowd.digest] = check_default_method(crowd)
-        return checks[crowd.digest]
+    def remember(function: Callable[..., Any], get_key: Callable[..., tuple[object, ...]]) -> Callable[..., Any]:
+        def call_once(*arguments: Any) -> Any:
+            key = (function, *get_key(*arguments))
+            if key not in results:
+                results[key] = function(*arguments)
+            return results[key]
 
-    def find_once(crowd: Crowd, model: Any) -> Any:
+        return call_once
+
+    def get_key(crowd: Crowd, model: Any) -> tuple[object, ...]:
         assert crowd.workers is not None
-        key = (crowd.digest, tuple(crowd.workers), repr(model.get_params()), type(model), model.posterior_.tobytes())
-        if key not in copying_pairs:
-            copying_pairs[key] = find_copying_pairs(crowd, model)
-        return copying_pairs[key]
+        return crowd.digest, tuple(crowd.workers), type(model), repr(model.get_params()), model.posterior_.tobytes()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assessment, "check_default_method", check_once)
-        patch.setattr(workers, "find_copying_pairs", find_once)
+        for module, name, key in (
+            (assessment, "check_default_method", lambda crowd: (crowd.digest,)),
+            (workers, "find_copying_pairs", get_key),
+            (diagnosis, "group_workers", lambda diagnosed: get_key(diagnosed.crowd, diagnosed.model)),
+        ):
+            patch.setattr(module, name, remember(getattr(module, name), key))
         yield
 
 

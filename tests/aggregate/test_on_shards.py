@@ -186,6 +186,7 @@ def test_other_engines_may_take_their_pieces_along(
     same(fit(wanted, crowd if in_memory else sharded), wanted)
 
 
+@pytest.mark.slow
 def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Path, monkeypatch: Any) -> None:
     crowd = crowd_of(4)
     sharded, wanted = shards(crowd), fit(TwoPL(), crowd, max_iter=3)
@@ -216,6 +217,7 @@ def test_a_fit_on_shards_teaches_one_in_memory(shards: Shards) -> None:
     np.testing.assert_allclose(found.posterior_, wanted.posterior_, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_table_can_be_started_from(shards: Shards) -> None:
     crowd = crowd_of(6)
     start = MajorityVote().fit(crowd).proba_.sample(frac=1, random_state=0)

@@ -81,6 +81,7 @@ def test_pull_overwrites_nothing_unasked(ask: Any, tmp_path: Path, studio: Any) 
     assert len(json.loads((tmp_path / "export.json").read_text())) == 8
 
 
+@pytest.mark.slow
 def test_push_puts_the_consensus_there(ask: Any, results: Path, studio: Any) -> None:
     dry = ask("push", results, "--dry-run")
     assert "Would put  6 answers to 'mood' by 'wisecrowd model-average': 6 added" in dry.stdout

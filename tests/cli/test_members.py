@@ -125,6 +125,7 @@ def test_an_export_tells_it_by_itself(run: Run, export: Path) -> None:
     assert (calibration["calibration_error"] > 0.1).all()
 
 
+@pytest.mark.slow
 def test_calibration_is_by_the_truth_where_it_is_known(
     run: Run, export: Path, labelled: PanelSimulation, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_calibration_is_by_the_truth_where_it_is_known(
     assert set(pd.read_csv("out/calibration.csv")["n_scores"]) == {149}  # by the panel itself
 
 
+@pytest.mark.slow
 def test_a_table_counts_more_than_an_export(run: Run, export: Path) -> None:
     Path("members.csv").write_text("worker,kind,group\nbert,,gpt-4o\ngpt-4o:plain,,other\n1,machine,\n")
     record = json.loads(run("aggregate", export, "-m", "panel", "--members", "members.csv", "--json").stdout)
@@ -152,6 +154,7 @@ def test_a_table_counts_more_than_an_export(run: Run, export: Path) -> None:
     assert record["parameters"]["kinds"]["2"] == "person"
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_other_questions_does_not_matter(run: Run, export: Path) -> None:
     tasks = json.loads(export.read_text())
     for number in (3, 4):  # one answer twice by one person, and in another question
@@ -426,6 +429,7 @@ def test_machines_that_nobody_put_together_are_no_independent_votes(run: Run, vo
     assert "these 4 machines agree with each other" in run("aggregate", votes, *independent).stderr
 
 
+@pytest.mark.slow
 def test_with_machines_alone_gold_is_the_only_anchor(run: Run, votes: Path, members: Path, gold: Path) -> None:
     pd.read_csv(votes).query("worker.str.startswith('judge')").to_csv(votes, index=False)
     said = run("aggregate", votes, "-m", "panel", "--members", members)

@@ -74,6 +74,7 @@ def simulated(tmp_path: Path) -> pd.Series:
     return made.truth
 
 
+@pytest.mark.slow
 def test_audit_review_audit(reviewed: Reviewed, run: Any, simulated: pd.Series) -> None:
     run("audit", "votes.csv", "--size", "40", "-o", "audit")
     result, session = reviewed(
@@ -96,6 +97,7 @@ def test_audit_review_audit(reviewed: Reviewed, run: Any, simulated: pd.Series) 
     assert "audit votes.csv --checked checked.csv" in session.next_commands[0]
 
 
+@pytest.mark.slow
 def test_disputed_tasks_become_gold(reviewed: Reviewed, run: Any, simulated: pd.Series) -> None:
     result, session = reviewed("votes.csv", "--limit", "10", decide=decide_all(simulated.__getitem__))
     assert result.exit_code == 0, result.output
@@ -194,6 +196,7 @@ def write_prodigy(path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOL_FILES)
+@pytest.mark.slow
 def test_decisions_are_exported_for_every_tool(reviewed: Reviewed, run: Any, tmp_path: Path, tool: str) -> None:
     file, question = TOOL_FILES[tool]
     if file is None:

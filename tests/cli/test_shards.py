@@ -29,6 +29,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_answers_are_those_of_the_file(run: Callable[..., Any], place: Path) -> None:
     for votes, output in (("votes.csv", "one"), ("crowd", "other")):
         done = run("aggregate", place / votes, "-o", place / output, "--score", place / "known.csv", "--proba")
@@ -66,6 +67,7 @@ def test_without_a_folder_nothing_is_written(run: Callable[..., Any], place: Pat
     assert sorted(place.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd.em import loop
 
@@ -140,6 +142,7 @@ def test_options_for_files_are_refused_on_shards(run: Callable[..., Any], place:
     assert f"{' '.join(option)} applies to files, but" in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_columns_of_gold_are_taken_on_shards(run: Callable[..., Any], place: Path) -> None:
     gold = pd.read_csv(place / "gold.csv").rename(columns={"task": "nr"})
     gold.to_csv(place / "gold.csv", index=False)

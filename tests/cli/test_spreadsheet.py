@@ -110,6 +110,7 @@ def cells(folder: str) -> dict[str, list[list[str]]]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
 def test_exact_with_a_warning_or_harmless_on_request(run: Any, votes: Path, command: str) -> None:
     exact = run(command, votes, *COMMANDS[command], "-o", "exact")
     assert exact.exit_code == 0, exact.stderr

@@ -31,7 +31,7 @@ def crowd_of(rows: list[tuple[int, int, int, float]], *, weighted: bool) -> Crow
     return Crowd.from_frame(frame, weight="weight" if weighted else None, tasks=range(8), classes=range(3))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=min(25, settings.default.max_examples), deadline=None)
 @given(rows=votes, weighted=st.booleans(), size=st.integers(1, 30))
 def test_what_is_written_is_what_is_read(
     rows: list[Any], weighted: bool, size: int, tmp_path_factory: pytest.TempPathFactory
@@ -46,7 +46,7 @@ def test_what_is_written_is_what_is_read(
     assert sum(len(shard) for shard in sharded.shards) == crowd.n_tasks
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=min(25, settings.default.max_examples), deadline=None)
 @given(rows=votes, weighted=st.booleans(), size=st.integers(1, 12))
 def test_a_shard_is_the_crowd_of_its_tasks(
     rows: list[Any], weighted: bool, size: int, tmp_path_factory: pytest.TempPathFactory

@@ -109,6 +109,7 @@ class TestWarnings:
         votes = [(task, worker, (task + worker) % 2) for task in range(5) for worker in range(2)]
         assert assess_crowd(Crowd.from_triples(votes)).warnings == ()
 
+    @pytest.mark.slow
     def test_labels_that_collapse(self) -> None:
         """A fifth of the votes on many classes is one wrong class, and a model explains all tasks by it."""
         crowd = make_crowd_that_collapses()

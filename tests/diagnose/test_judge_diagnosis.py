@@ -105,6 +105,7 @@ def test_curves_rise_with_the_score(result: JudgeDiagnosis, truth: pd.Series) ->
     assert (curve["share"] * curve["n_scores"]).sum() == pytest.approx(truth.sum(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_people_are_the_ceiling() -> None:
     made = simulate_scores(n_tasks=500, n_judges=4, n_people=4, people_accuracy=0.9, separation=1.0, random_state=1)
     result = diagnose_judges(made.scores)

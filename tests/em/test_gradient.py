@@ -121,6 +121,7 @@ def test_the_objective_is_the_brute_force_likelihood(method: Any) -> None:
 
 
 @each_method
+@pytest.mark.slow
 def test_it_stops_at_a_top(method: Any, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[Any] = []
     fit = type(method)(**method.get_params() | {"tol": 1e-14, "max_iter": 3000})

@@ -18,7 +18,7 @@ from wisecrowd.engines.local import LocalEngine, StreamEngine
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=min(15, settings.default.max_examples))
 @given(
     seed=st.integers(0, 2**32), weighted=st.booleans(), workers=st.sampled_from([0, 12]), clamped=st.booleans(),
     votes=st.sampled_from([30, 100, 1000]), n_jobs=st.sampled_from([1, 2, 3]),

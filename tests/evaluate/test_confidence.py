@@ -110,6 +110,7 @@ def test_tasks_without_votes_are_not_part_of_the_accuracy() -> None:
 
 
 @pytest.mark.parametrize("kind", [DawidSkene, ModelAverage])
+@pytest.mark.slow
 def test_shards_give_the_same_confidence(kind: type[Aggregator], made: Simulation, tmp_path: Path) -> None:
     gold = made.truth[:40]
     sharded = made.crowd.to_shards(tmp_path / "shards", votes_per_shard=150)

@@ -32,6 +32,7 @@ def test_every_outcome_is_recognised(tmp_path: Path) -> None:
     assert "| all | 7 | 1 | 1 | 1 | 1 | 2 | 1 |" in runner.format_summary(outcomes)
 
 
+@pytest.mark.slow
 def test_a_case_is_the_same_alone_and_in_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (outcome,) = (found for found in runner.run_cases(MODULE, 3, [1, 7], n_jobs=2) if found.case == 1)
     with pytest.raises(SystemExit) as end:

@@ -119,7 +119,6 @@ def test_both_sums_are_what_a_double_loop_gives(compiled: bool, case: Case) -> N
 
 @every_form
 @given(case=cases())
-@settings(max_examples=50, deadline=None)
 def test_each_sum_alone_is_its_part_of_both(compiled: bool, case: Case) -> None:
     both = kernels.expect(*case, posterior=True, compiled=compiled)
     assert both.posterior is not None

@@ -91,7 +91,7 @@ def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=min(12, settings.default.max_examples))
 @given(st.integers(1, 150), st.integers(1, 4), st.one_of(st.none(), st.integers(1, 9)), st.floats(0.5, 1.0))
 def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, target: float) -> None:
     found = plan_votes(SOME.crowd, budget, model=FITTED, per_task=per_task, per_worker=per_worker, target=target)

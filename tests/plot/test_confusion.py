@@ -27,7 +27,7 @@ def cells(ax: Any) -> np.ndarray:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=min(15, settings.default.max_examples))
 @given(st.integers(1, 12), st.integers(0, 100))
 def test_a_matrix_is_drawn_as_it_is(n_classes: int, seed: int) -> None:
     matrix = np.random.default_rng(seed).dirichlet(np.ones(n_classes), size=n_classes)

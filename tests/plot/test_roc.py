@@ -17,7 +17,7 @@ from wisecrowd.evaluate import metrics
 from wisecrowd.simulate import Simulation
 
 
-@settings(max_examples=25)
+@settings(max_examples=min(25, settings.default.max_examples))
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=3, max_size=30))
 def test_points_count_what_is_found_and_what_is_a_false_alarm(tasks: list[tuple[bool, int]]) -> None:
     truth, score = (np.array(part) for part in zip(*tasks, strict=True))

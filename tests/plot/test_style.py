@@ -66,6 +66,7 @@ def test_axes_that_are_given_are_drawn_on_and_given_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.slow
 def test_new_axes_have_the_paper_of_the_theme(name: str) -> None:
     for theme, ground in (("light", 1.0), ("dark", 0.1)):
         with plot.style(theme):
@@ -75,6 +76,7 @@ def test_new_axes_have_the_paper_of_the_theme(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.slow
 def test_colours_follow_the_paper_of_given_axes(name: str) -> None:
     """White lines on white axes cannot be seen, whatever theme was asked for."""
     seen = []

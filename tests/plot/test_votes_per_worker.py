@@ -16,7 +16,7 @@ from wisecrowd.simulate import Simulation
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=min(25, settings.default.max_examples))
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=40).filter(any), st.integers(1, 30))
 def test_every_worker_is_in_one_bar(numbers: list[int], n_bars: int) -> None:
     ax: Any = plot.votes_per_worker(numbers, n_bars=n_bars)

@@ -118,6 +118,7 @@ def address(service: Any, run_server: Any, process: ManualProcess) -> Iterator[s
         yield address
 
 
+@pytest.mark.slow
 def test_waiting_clients_share_a_fit_and_reads_go_on(address: str, process: ManualProcess, service: Any) -> None:
     clients = [Peer(address, "POST", "/refit") for _ in range(60)]  # more than there are threads for reads
     wait_for(lambda: process.jobs)

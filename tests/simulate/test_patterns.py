@@ -130,7 +130,7 @@ def test_two_who_look_at_one_absent_worker_see_the_same() -> None:
     name=st.sampled_from(sorted(PATTERN_SETS)),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=min(25, settings.default.max_examples), deadline=None)
 def test_every_task_has_so_many_different_workers(labels: int, name: str, seed: int) -> None:
     made = simulate_patterns(name, n_tasks=60, votes_per_task=labels, random_state=seed)
     crowd = made.crowd

@@ -28,7 +28,7 @@ def uncertainty(crowd: Crowd, weight: np.ndarray, gold: np.ndarray) -> float:
 
 
 @given(st.integers(0, 1000), st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=min(20, settings.default.max_examples))
 def test_the_fitness_is_the_sum_it_claims_to_be(seed: int, with_gold: bool) -> None:
     rng = np.random.default_rng(seed)
     crowd = simulate_crowd(12, 5, 3, votes_per_task=3, random_state=seed).crowd

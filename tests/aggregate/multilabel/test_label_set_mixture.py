@@ -90,6 +90,7 @@ def test_posterior_of_one_task_is_that_of_enumeration() -> None:
     assert fitted.tasks_["confidence"].iloc[task] == pytest.approx((weights[code, 0] + weights[code, 1]) / total)
 
 
+@pytest.mark.slow
 def test_held_out_votes_prefer_the_true_number_of_groups() -> None:
     made = simulate(4, 0)
     visible, heldout = made.crowd.hide(0.2)

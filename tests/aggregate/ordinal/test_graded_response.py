@@ -92,6 +92,7 @@ def test_classes_without_votes_stay_possible() -> None:
     assert set(fitted.labels_) <= {1, 2, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_gold_moves_the_thresholds() -> None:
     # All tasks with gold are one class higher than the raters say.
     gold = (MADE.truth + 1).clip(upper=5).iloc[:200]

@@ -13,6 +13,7 @@ from wisecrowd.simulate.ratings import simulate_ratings
 MADE = simulate_ratings(n_tasks=300, n_workers=15, n_classes=4, votes_per_task=5, random_state=0)
 
 
+@pytest.mark.slow
 def test_it_equals_dawid_skene_where_rows_are_unimodal_anyway() -> None:
     # Many votes per worker, and errors that fall with the distance: the constraint is not active.
     rng = np.random.default_rng(0)

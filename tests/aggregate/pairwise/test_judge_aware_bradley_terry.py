@@ -80,6 +80,7 @@ def test_a_judge_who_always_prefers_one_item_does_not_lift_it() -> None:
     assert fitted.workers_.loc["judge", "information_share"] < 0.55
 
 
+@pytest.mark.slow
 def test_tasks_explain_ties_and_strengths() -> None:
     made = simulate_comparisons(
         n_items=8, n_workers=20, votes_per_worker=200, n_tasks=5, task_spread=1.0, random_state=0

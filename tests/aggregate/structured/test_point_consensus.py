@@ -21,6 +21,7 @@ def test_points_are_found_with_calibrated_confidence() -> None:
     assert np.abs(np.bincount(bins, confidence - score.is_match)).sum() / len(bins) <= 0.05
 
 
+@pytest.mark.slow
 def test_the_radius_can_be_given() -> None:
     crowd = simulate_points(n_tasks=50, random_state=2).crowd
     assert PointConsensus(radius=20).fit(crowd).radius_ == 20

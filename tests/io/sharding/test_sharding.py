@@ -30,6 +30,9 @@ pytest.importorskip("duckdb", reason="sharding files needs duckdb, of the extra 
 
 from wisecrowd.io.sharding import shard_files
 
+#: Every test starts DuckDB several times; `tests/cli/test_shard.py` has the main paths for the fast tier.
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     text
     for texts in json.loads((Path(__file__).parents[2] / "hostile.json").read_text(encoding="utf-8")).values()
@@ -116,7 +119,7 @@ ids = st.one_of(st.sampled_from(HOSTILE), st.sampled_from("abc"), st.text(st.cha
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=min(20, settings.default.max_examples))
 @given(
     votes=st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=30),
     n_files=st.integers(1, 3),
@@ -256,6 +259,7 @@ def test_repeats_over_files(tmp_path: Path, duplicates: Any, weighted: bool) -> 
     assert_same(crowd, wc.Crowd.from_frame(frame, weight=weight, duplicates=duplicates))
 
 
+@pytest.mark.slow
 def test_repeats_are_refused_and_a_rule_goes_on_from_there(tmp_path: Path, files: list[Path], rows: list[Row]) -> None:
     again = write_csv(tmp_path / "z.csv", rows[:1])
     with pytest.raises(InputError, match=r"1 rows .* worker 'w\d+' labelled task 't\d+' twice.*duplicates='first'"):
@@ -331,6 +335,7 @@ def test_too_many_pairs(tmp_path: Path, files: list[Path], monkeypatch: pytest.M
         shard_files(files, tmp_path / "crowd")
 
 
+@pytest.mark.slow
 def test_kinds_that_do_not_mix(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def one(name: str, task: Any) -> Path:
         return write_parquet(tmp_path / name, task=task, worker=["ann"], label=["x"])
@@ -358,6 +363,7 @@ def test_kinds_that_do_not_mix(tmp_path: Path, caplog: pytest.LogCaptureFixture)
         shard_files([numbers, weighted], tmp_path / "g")
 
 
+@pytest.mark.slow
 def test_paths(tmp_path: Path, files: list[Path], rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in [1]" / "deep").mkdir(parents=True)

@@ -112,6 +112,7 @@ def test_paths_in_a_zip_lead_nowhere(tmp_path: Path, making: Any) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["export.zip"]
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked(tmp_path: Path, making: Any) -> None:
     (tmp_path / "export.zip").write_bytes(making.zipped({"ann.jsonl": b" " * (1 << 27)}))
     with pytest.raises(

@@ -51,6 +51,7 @@ def test_scores_without_gold_are_two_classes(made) -> None:
     assert np.array_equal(named.posterior_, panel.posterior_)
 
 
+@pytest.mark.slow
 def test_people_and_gold_help(made) -> None:
     gold = made.truth.iloc[:100]
     alone = ScoreCrowd(
@@ -71,6 +72,7 @@ def test_people_and_gold_help(made) -> None:
     assert (with_people.judges_["worth"] <= with_people.judges_["alone"] + 1e-12).all()
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_and_the_scale_of_a_judge_do_not_matter(made) -> None:
     gold = made.truth.iloc[:60]
     frame = made.scores.to_frame()
