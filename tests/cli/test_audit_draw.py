@@ -62,5 +62,5 @@ def test_weights_of_two_draws_count_every_task_once() -> None:
 def test_filled_checks_are_refused_with_the_columns_of_other_checks(tmp_path: Path) -> None:
     refuse_filled_checks(tmp_path, ["wisecrowd", "audit", "v.csv"], None, [])
     (tmp_path / "checks.csv").write_text("task,truth\nt1,cat\n")
-    with pytest.raises(UsageError, match="--gold-task nr --checked other.csv --size N"):
+    with pytest.raises(UsageError, match=r"--gold-task nr --checked other\.csv --size N"):
         refuse_filled_checks(tmp_path, ["wisecrowd", "audit", "v.csv"], Path("other.csv"), ["--gold-task", "nr"])
