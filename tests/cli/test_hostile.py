@@ -219,6 +219,7 @@ def test_what_names_the_rows_steps_aside_for_a_class(tmp_path: Path, monkeypatch
 @pytest.mark.skipif(
     int(pa.__version__.split(".")[0]) < 26, reason="pyarrow before 26 refuses some quoted values with a null character"
 )
+@pytest.mark.filterwarnings("ignore:.*but count as different:wisecrowd.errors.DataWarning")
 def test_completed_votes_can_be_read_again(done: Done) -> None:
     completed = wc.read(done.folder / "complete/completed.csv", classes=CLASSES)
     real = completed.select_observed().to_frame()[["task", "worker", "label"]]

@@ -29,6 +29,11 @@ HALF = "half \ud800"
 FILES = ["votes.csv", "votes.tsv", "votes.jsonl", "votes.parquet", "votes.csv.gz", "votes.jsonl.gz", "dataset"]
 
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*but count as different:wisecrowd.errors.DataWarning"
+)  # so they are meant
+
+
 def crowd_of(texts: list[str]) -> Crowd:
     """A crowd in which every text is a task, a worker and a class."""
     n = len(texts)

@@ -16,6 +16,10 @@ import wisecrowd as wc
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import MAX_WEIGHT, MIN_WEIGHT
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*but count as different:wisecrowd.errors.DataWarning"
+)  # so they are meant
+
 TABLES = ["votes.csv", "votes.tsv", "votes.parquet", "votes.jsonl"]
 HOSTILE = ["007", "7", "NA", "null", "None", "nan", "", " ", "a,b", 'say "no"', "two\nlines", "\r\n", "\t", "é", "日本", "true",
            "1.0", "1e5", ";", "'", "\\", "\\n", "2020-01-01", "-", "\ufeff"]  # fmt: skip

@@ -265,6 +265,10 @@ def test_a_wide_screen_is_used(page: Any) -> None:
     shape(page, 1280)
     for selector in (".sentences", ".advice", "#worker-table", ".map-and-groups"):
         assert find(page, selector).size["width"] > 0.9 * 1280, selector
+    script = (
+        "const box = document.querySelector('#worker-table').parentElement; return box.scrollWidth - box.clientWidth"
+    )
+    assert page.execute_script(script) <= 1, "no column of the workers is cut off"
 
 
 def test_a_phone_shows_all_columns(page: Any) -> None:

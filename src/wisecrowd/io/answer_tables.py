@@ -23,7 +23,7 @@ from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.vocabulary import find_missing
-from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.errors import InputError, UsageError, preview, suggest_name
 from wisecrowd.io.mask_files import SUFFIXES, load_mask_files
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
@@ -1037,7 +1037,8 @@ def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested:
     if role in requested:
         if requested[role] not in names:
             raise MissingColumn(
-                f"there is no column {preview([requested[role]])} to be the {role}; the columns are {preview(names, 12)}",
+                f"there is no column {preview([requested[role]])} to be the {role}; the columns are {preview(names, 12)}."
+                f"{suggest_name(requested[role][:100], (name for name in names if len(name) <= 100))}",
                 (role,),
             )
         return requested[role]

@@ -265,9 +265,9 @@ class DecisionLog:
                 ) from None
             if number >= len(lines) - 2:  # a kill may have come before the table of the last line was written
                 tables.append(self.format_table())
-        content = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
-        if self.path.exists() and content not in tables:
-            if content.partition("\n")[0] != self.format_table().partition("\n")[0] or "draw" in self.columns:
+        written = self.path.read_text(encoding="utf-8", errors="replace") if self.path.exists() else ""
+        if self.path.exists() and written not in tables:
+            if written.partition("\n")[0] != self.format_table().partition("\n")[0] or "draw" in self.columns:
                 raise UsageError(
                     f"{self.path} has decisions of a review with other tasks, or was changed by another program; give the --tasks "
                     "of that review, or choose another file with -o"
