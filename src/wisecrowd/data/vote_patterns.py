@@ -79,7 +79,7 @@ class VotePatterns:
         -------
         ndarray of shape (n_tasks,)
         """
-        return np.bincount(self.task, values, self.n_tasks)
+        return np.bincount(self.task, values, self.n_tasks).astype(np.float64, copy=False)
 
     def sum_votes(self, marked: Array, unmarked: Array) -> Array:
         """Return the sum, over the masks of a task, of one value if a mask has the pixels and of another if not.
@@ -159,7 +159,7 @@ def find_vote_patterns(crowd: MaskCrowd) -> VotePatterns:
     marks = sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
     return VotePatterns(
         pattern_task,
-        np.bincount(pattern, length, len(first)),
+        np.bincount(pattern, length, len(first)).astype(np.float64, copy=False),
         np.bincount(row, minlength=len(first)),
         marks,
         pattern,
