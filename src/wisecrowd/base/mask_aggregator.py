@@ -288,7 +288,7 @@ class MaskAggregator(Aggregator):
     def _find_task(self, task: Any) -> int:
         """Return the position of a task."""
         self._check_fitted("expected_iou_")
-        position = self.task_index_.get_indexer([task])[0]
+        position = self.task_index_.get_indexer(pd.Index([task]))[0]
         if position < 0:
             raise InputError(f"there is no task {task!r}; see task_index_ for all tasks")
         return int(position)

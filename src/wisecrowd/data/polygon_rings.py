@@ -287,7 +287,7 @@ def rasterise_polygons(rings: PolygonRings, task: NDArray[np.integer], n_tasks: 
             np.concatenate([run[~is_thin], added]) for run, added in zip(runs, (thin, place, place + 1), strict=True)
         ]
         runs = [part[np.argsort(parts[0], kind="stable")] for part in parts]
-    cells = MaskRuns.from_runs(*runs, height, n_cells[task, 0])
+    cells = MaskRuns.from_runs(runs[0], runs[1], runs[2], height, n_cells[task, 0])
     return PolygonGrid(cells, origin, cell_size)
 
 

@@ -79,7 +79,7 @@ class VotePatterns:
         -------
         ndarray of shape (n_tasks,)
         """
-        return np.bincount(self.task, values, self.n_tasks)
+        return np.bincount(self.task, values, self.n_tasks).astype(np.float64, copy=False)
 
     def sum_votes(self, marked: Array, unmarked: Array) -> Array:
         """Return the sum, over the masks of a task, of one value if a mask has the pixels and of another if not.
@@ -144,7 +144,8 @@ def find_vote_patterns(crowd: MaskCrowd) -> VotePatterns:
     position = base[crowd.task[vote]]
     start, end = crowd.masks.start + position, crowd.masks.end + position
     begins, words = _find_segments(start, end, rank[vote], base, n_words)
-    task = np.searchsorted(base, begins, side="right") - 1
+    n_segments = np.diff(np.searchsorted(begins, base))  # every task begins with a segment
+    task = np.repeat(np.arange(crowd.n_tasks), n_segments)
     length = np.diff(np.append(begins, base[-1]))
     pattern, first = _number_patterns(task, words, crowd.n_tasks, int(votes_per_task.max(initial=0)))
     pattern_task, pattern_words = task[first], words[:, first]
@@ -159,7 +160,7 @@ def find_vote_patterns(crowd: MaskCrowd) -> VotePatterns:
     marks = sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
     return VotePatterns(
         pattern_task,
-        np.bincount(pattern, length, len(first)),
+        np.bincount(pattern, length, len(first)).astype(np.float64, copy=False),
         np.bincount(row, minlength=len(first)),
         marks,
         pattern,
@@ -184,8 +185,11 @@ def _find_segments(start: Codes, end: Codes, rank: Codes, base: Codes, n_words: 
         position = events // WORD_BITS
         is_last = np.append(np.diff(position) > 0, True)
         parts.append((position[is_last], state[is_last]))
-    begins = parts[0][0] if n_words == 1 else np.unique(np.concatenate([position for position, _ in parts]))
-    words = np.stack([state[np.searchsorted(position, begins, side="right") - 1] for position, state in parts])
+    if n_words == 1:
+        begins, words = parts[0][0], parts[0][1][None]
+    else:
+        begins = np.unique(np.concatenate([position for position, _ in parts]))
+        words = np.stack([state[np.searchsorted(position, begins, side="right") - 1] for position, state in parts])
     is_inside = begins < base[-1]
     return begins[is_inside], words[:, is_inside]
 

@@ -109,7 +109,9 @@ def fit_pixel_model(crowd: MaskCrowd, patterns: VotePatterns, settings: PixelSet
 
     def sum_by_worker(values: Array) -> Array:
         """Return the sum over the tasks of a worker for every mask, if rates are shared."""
-        return np.bincount(crowd.worker, values, crowd.n_workers)[crowd.worker] if settings.shared else values
+        if not settings.shared:
+            return values
+        return np.asarray(np.bincount(crowd.worker, values, crowd.n_workers)[crowd.worker], dtype=np.float64)
 
     def divide(right: Array, total: Array) -> Array:
         """Return rates, drawn to that of the crowd."""
