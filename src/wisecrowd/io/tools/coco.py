@@ -18,7 +18,7 @@ from wisecrowd.io.tables.json_text import parse_json
 from wisecrowd.io.tables.text_files import read_text
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object
 from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers, format_label, parse_id, parse_number
-from wisecrowd.io.tools.exported_structures import AnswerSheet, Mark, add_sheets, get_structure, parse_place
+from wisecrowd.io.tools.exported_structures import AnswerSheet, ExportedMark, add_sheets, get_structure, parse_place
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 #: Keys of an annotation that name its annotator.
@@ -28,7 +28,7 @@ BOXES, KEYPOINTS = "boxes", "keypoints"
 
 _Record = dict[str, Any]
 #: Marks by task and worker, and by question.
-_MarksByAssignment = dict[tuple[str, str], dict[str, list[Mark]]]
+_MarksByAssignment = dict[tuple[str, str], dict[str, list[ExportedMark]]]
 
 
 def read_export(path: Path) -> ExportedAnswers:
@@ -124,7 +124,7 @@ class _Document:
             for question in self.export.structures.values():
                 question.notes.append(self.export.notes[-1])
 
-    def _assign(self, task: str, worker: str) -> dict[str, list[Mark]]:
+    def _assign(self, task: str, worker: str) -> dict[str, list[ExportedMark]]:
         """Return the marks of a worker on a task by question, and note that the worker saw the task."""
         return self.marks.setdefault((task, worker), {})
 
@@ -158,13 +158,13 @@ class _Document:
         if place:
             if len(place) != 4:
                 raise InputError(f"bbox of {location} should be [x, y, width, height]; got {preview([place])}")
-            self._add_mark(task, marks, BOXES, Mark(parse_place(place, "box", location), label, score))
+            self._add_mark(task, marks, BOXES, ExportedMark(parse_place(place, "box", location), label, score))
         for name, point in _iter_keypoints(keypoints, names, location):
-            self._add_mark(task, marks, KEYPOINTS, Mark(point, name, score))
+            self._add_mark(task, marks, KEYPOINTS, ExportedMark(point, name, score))
         if not place and not keypoints:
             self.export.excluded["annotations without bbox"] += 1
 
-    def _add_mark(self, task: str, marks: dict[str, list[Mark]], name: str, mark: Mark) -> None:
+    def _add_mark(self, task: str, marks: dict[str, list[ExportedMark]], name: str, mark: ExportedMark) -> None:
         question = get_structure(self.export, name, "boxes" if name == BOXES else "points", "pixels")
         if name == BOXES and "categories" not in question.control:
             names = {format_label(one.get("name", number)): number for number, one in self.categories.items()}

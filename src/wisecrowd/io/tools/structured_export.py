@@ -36,7 +36,7 @@ from wisecrowd.io.tools.consensus_export import (
     write_records,
 )
 from wisecrowd.io.tools.exported_answers import OWN_CONFIDENCE, OWN_MODEL, OWN_TASK
-from wisecrowd.io.tools.exported_structures import Mark
+from wisecrowd.io.tools.exported_structures import ExportedMark
 from wisecrowd.io.tools.label_studio_regions import LABEL_KEYS, POINT_WIDTH, TEXT_AREA
 from wisecrowd.io.tools.projects import Project
 from wisecrowd.io.tools.structured_questions import StructuredQuestion
@@ -52,12 +52,12 @@ _DECIMALS = 2
 class _InferredAnswer:
     """Objects or text of a task, with the confidence in the whole answer and the model that inferred it."""
 
-    answer: tuple[Mark, ...] | str
+    answer: tuple[ExportedMark, ...] | str
     confidence: float | None
     model: str
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[ExportedMark, ...]:
         assert not isinstance(self.answer, str)
         return self.answer
 
@@ -217,10 +217,10 @@ def _collect_objects(
             f"{', '.join(names)} and label"
         )
     scores = table["confidence"] if "confidence" in table else pd.Series(math.nan, index=table.index)
-    by_task: dict[str, list[Mark]] = {} if tasks is None else {str(task): [] for task in tasks.index}
+    by_task: dict[str, list[ExportedMark]] = {} if tasks is None else {str(task): [] for task in tasks.index}
     rows = zip(*(table[name] for name in ("task", "label", *names)), scores, strict=True)
     for task, label, *place, score in rows:
-        by_task.setdefault(str(task), []).append(Mark(tuple(map(float, place)), str(label), float(score)))
+        by_task.setdefault(str(task), []).append(ExportedMark(tuple(map(float, place)), str(label), float(score)))
     check_tasks(by_task, project)
     _check_classes(by_task, question)
     expected = (
@@ -235,11 +235,11 @@ def _collect_objects(
     }
 
 
-def _mean_score(marks: list[Mark]) -> float:
+def _mean_score(marks: list[ExportedMark]) -> float:
     return sum(mark.score for mark in marks) / len(marks) if marks else math.nan
 
 
-def _check_classes(by_task: Mapping[str, list[Mark]], question: StructuredQuestion) -> None:
+def _check_classes(by_task: Mapping[str, list[ExportedMark]], question: StructuredQuestion) -> None:
     """Raise if classes are not those of the question: the tool would drop such objects."""
     classes = question.labels
     noun = MARK_CROWDS[question.kind].noun  # type: ignore[index]  # a kind of marks
@@ -297,7 +297,7 @@ def _label_studio_answer(
     return {**data, "predictions": [prediction]}
 
 
-def _label_studio_regions(task: str, question: StructuredQuestion, number: int, mark: Mark) -> Iterator[Record]:
+def _label_studio_regions(task: str, question: StructuredQuestion, number: int, mark: ExportedMark) -> Iterator[Record]:
     """Yield the result of a region. A control of labels beside a control of shapes needs one for each."""
     kind = question.control["type"]
     more: Record = {}
@@ -316,7 +316,7 @@ def _label_studio_regions(task: str, question: StructuredQuestion, number: int, 
     yield _label_studio_result(task, question, number, kind, value, **more)
 
 
-def _label_studio_span(task: str, question: StructuredQuestion, mark: Mark) -> Record:
+def _label_studio_span(task: str, question: StructuredQuestion, mark: ExportedMark) -> Record:
     start, end = int(mark.place[0]), int(mark.place[1])
     if question.control.get("offsets") != "global":
         return {"start": start, "end": end}
@@ -336,7 +336,7 @@ def _label_studio_span(task: str, question: StructuredQuestion, mark: Mark) -> R
     }
 
 
-def _label_studio_place(task: str, question: StructuredQuestion, mark: Mark) -> tuple[Record, Record]:
+def _label_studio_place(task: str, question: StructuredQuestion, mark: ExportedMark) -> tuple[Record, Record]:
     """Return the place in percent, and the size of the image."""
     size, place = question.structure.sizes.get(task), mark.place
     if question.structure.unit == "pixels":
@@ -380,7 +380,7 @@ def _argilla_answer(task: str, data: Mapping[str, Any], question: StructuredQues
     return record | {"suggestions": {question.control["question"]: suggestion}}
 
 
-def _span_offsets(mark: Mark) -> Record:
+def _span_offsets(mark: ExportedMark) -> Record:
     return {"start": int(mark.place[0]), "end": int(mark.place[1]), "label": mark.label}
 
 
@@ -406,7 +406,7 @@ def _prodigy_answer(task: str, data: Mapping[str, Any], question: StructuredQues
     return record | {"spans": [build(mark, data) for mark in one.marks]}
 
 
-def _prodigy_span(mark: Mark, data: Mapping[str, Any]) -> Record:
+def _prodigy_span(mark: ExportedMark, data: Mapping[str, Any]) -> Record:
     span = _span_offsets(mark)
     tokens = data.get("tokens")
     if isinstance(tokens, list):  # the interface shows tokens
@@ -417,7 +417,7 @@ def _prodigy_span(mark: Mark, data: Mapping[str, Any]) -> Record:
     return span | _prodigy_score(mark)
 
 
-def _prodigy_box(mark: Mark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001  # the same signature as for spans
+def _prodigy_box(mark: ExportedMark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001  # the same signature as for spans
     x, y, width, height = mark.place
     points = [[x, y], [x, y + height], [x + width, y + height], [x + width, y]]
     box = {
@@ -431,7 +431,7 @@ def _prodigy_box(mark: Mark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001
     return {"label": mark.label, "type": "rect", **box} | _prodigy_score(mark)
 
 
-def _prodigy_score(mark: Mark) -> Record:
+def _prodigy_score(mark: ExportedMark) -> Record:
     score = round_confidence(mark.score)
     return {} if score is None else {"score": score}
 
@@ -453,7 +453,7 @@ def _format_cvat(answers: _Answers, project: Project, question: StructuredQuesti
     return "\n".join([*lines, "</annotations>", ""])
 
 
-def _cvat_shape(mark: Mark, kind: str) -> str:
+def _cvat_shape(mark: ExportedMark, kind: str) -> str:
     score = round_confidence(mark.score)
     further = "" if score is None else f' score="{score}"'
     begin = f'label={quoteattr(str(mark.label))} source={quoteattr("consensus")} occluded="0"'
