@@ -62,7 +62,7 @@ def read_export(path: Path) -> ExportedAnswers:
     """
     export = ExportedAnswers()
     files = [(name, _parse_records(name, text)) for name, text in _read_files(path)]
-    examples = [{record.get(OWN_TASK) or record.get("id") for record in records} for _, records in files]
+    examples = [{str(record.get(OWN_TASK) or record.get("id")) for record in records} for _, records in files]
     only_approved = len(files) > 1 and any(ids != examples[0] for ids in examples)
     span_columns = _find_span_columns(record for _, records in files for record in records)
     for name, records in files:

@@ -18,6 +18,7 @@ from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.answer_tables import MARK_CROWDS, build_answers
+from wisecrowd.io.problems import convert_errors
 from wisecrowd.io.tools.exported_answers import ExportedAnswers
 from wisecrowd.io.tools.exported_structures import ExportedMark, ExportedStructure, StructuredAnswer
 from wisecrowd.io.tools.question_votes import MACHINE, format_counts, name_machines
@@ -203,9 +204,10 @@ def build_structured_crowd(structure: ExportedStructure, *, duplicates: str = "e
     wisecrowd.errors.InputError: question 'objects': 1 box outside its image, for example x=90, y=10, width=50, height=20 of ...
     """
     try:
-        table = build_structured_table(structure, duplicates=duplicates)
-        columns = {name: name for name in table.column_names}
-        crowd = build_answers(structure.kind, table, columns)
+        with convert_errors():
+            table = build_structured_table(structure, duplicates=duplicates)
+            columns = {name: name for name in table.column_names}
+            crowd = build_answers(structure.kind, table, columns)
     except InputError as error:
         error.args = (f"question {preview([structure.name])}: {error}",)
         raise
