@@ -183,7 +183,7 @@ def _check_round_trip(context: Trial, ann: Person, address: str, project: int, s
     print(dry := command("label-studio", "push", "mood", *place, "--dry-run"))
     context.check("a dry run puts nothing", "6 added" in dry and not any(get_predictions("wisecrowd").values()), dry)
     print(command("label-studio", "push", "mood", *place))
-    first = get_predictions("wisecrowd dawid-skene")
+    first = get_predictions("wisecrowd model-average")
     context.check("one prediction for each answer", sorted(map(len, first.values())) == [0, 0, 1, 1, 1, 1, 1, 1], first)
     context.check(
         "with the confidence", all(0.5 <= one["score"] <= 1 for predictions in first.values() for one in predictions)

@@ -291,6 +291,24 @@ def test_tools_take_what_they_can_show(tmp_path: Path) -> None:
         write_objects(points, project, tmp_path / "back.json")
 
 
+def test_texts_of_tools_that_do_not_tell_them_from_classes(tmp_path: Path) -> None:
+    responses = {"note": [{"value": "a cat", "user_id": "ann", "status": "submitted"}]}
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps([{"id": "r1", "fields": {"text": "x"}, "suggestions": {}, "responses": responses}]))
+    (record,) = build_text_records(pd.Series({"r1": "a dog"}), read_project(path), model="rover")
+    assert record["suggestions"] == {"note": {"value": "a dog", "score": None, "agent": "wisecrowd rover"}}
+    record = {
+        "_input_hash": 1,
+        "_session_id": "ann",
+        "_view_id": "text_input",
+        "user_input": "a cat",
+        "answer": "accept",
+    }
+    project = read_project(write_lines(tmp_path / "db.jsonl", [record]))
+    (record,) = build_text_records(pd.DataFrame({"text": ["a dog"], "confidence": [0.5]}, index=["1"]), project)
+    assert (record["user_input"], record["wisecrowd_confidence"]) == ("a dog", 0.5)
+
+
 JUNK: list[Any] = [
     None,
     0,

@@ -36,7 +36,7 @@ from wisecrowd.io.tools.consensus_export import (
     write_records,
 )
 from wisecrowd.io.tools.exported_answers import OWN_CONFIDENCE, OWN_MODEL, OWN_TASK
-from wisecrowd.io.tools.exported_structures import ExportedMark
+from wisecrowd.io.tools.exported_structures import ExportedMark, ExportedStructure
 from wisecrowd.io.tools.label_studio_regions import LABEL_KEYS, POINT_WIDTH, TEXT_AREA
 from wisecrowd.io.tools.projects import Project
 from wisecrowd.io.tools.structured_questions import StructuredQuestion
@@ -142,7 +142,7 @@ def write_texts(
     InputError
         If texts do not fit the project.
     """
-    target = project.get_structured(question)
+    target = _get_text_question(project, question)
     _write(_collect_texts(texts, project, target, model), project, target, Path(path))
 
 
@@ -199,8 +199,17 @@ def build_text_records(
     iterator of dict
         One record per task.
     """
-    target = project.get_structured(question)
+    target = _get_text_question(project, question)
     return _build_records(_collect_texts(texts, project, target, model), project, target)
+
+
+def _get_text_question(project: Project, name: str | None) -> StructuredQuestion:
+    """Return a question of texts. Tools that do not tell texts from classes have it among the questions of classes."""
+    if name in project.structured or not project.questions:
+        return project.get_structured(name)
+    question = project.get_question(name)
+    structure = ExportedStructure(question.name, "texts", control=dict(question.control))
+    return StructuredQuestion(name=question.name, kind="texts", structure=structure)
 
 
 def _collect_objects(
@@ -282,6 +291,10 @@ def _label_studio_answer(
             "rather than JSON_MIN"
         )
     if isinstance(one.answer, str):
+        if control["type"] != TEXT_AREA:
+            raise InputError(
+                f"{question.name!r} takes {control['type']} and not texts; give the question of a TextArea"
+            )
         results = [_label_studio_result(task, question, 0, TEXT_AREA, {"text": [one.answer]})]
     else:
         results = [
