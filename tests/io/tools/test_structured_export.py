@@ -309,6 +309,16 @@ def test_texts_of_tools_that_do_not_tell_them_from_classes(tmp_path: Path) -> No
     assert (record["user_input"], record["wisecrowd_confidence"]) == ("a dog", 0.5)
 
 
+def test_names_in_xml_are_escaped(tmp_path: Path) -> None:
+    export = make_cvat(tmp_path)
+    export.write_text(export.read_text().replace('"cat"', '"cat &amp; &lt;kitten&gt;"'))
+    boxes = BOXES[:1].assign(label="cat & <kitten>")
+    write_objects(boxes, read_project(export), tmp_path / "back.xml", question="boxes", model="a<b")
+    consensus = read_project(tmp_path / "back.xml").structured["boxes"].consensus
+    assert consensus is not None
+    assert consensus["label"].tolist() == ["cat & <kitten>"]
+
+
 JUNK: list[Any] = [
     None,
     0,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
@@ -454,9 +454,11 @@ def _prodigy_score(mark: ExportedMark) -> Record:
 
 def _format_cvat(answers: _Answers, project: Project, question: StructuredQuestion) -> str:
     """Return XML for images. Shapes have the source of merged annotations, so that they are never read as votes."""
-    model = next((one.model for one in answers.values()), OWN_MODEL)
+    model = escape(next((one.model for one in answers.values()), OWN_MODEL))
+    labels = "".join(f"<label><name>{escape(label)}</name></label>" for label in question.labels)
     lines = ['<?xml version="1.0" encoding="utf-8"?>', "<annotations>", "  <version>1.1</version>"]
-    lines.append(f"  <meta><task><name>{model}</name><assignee><username>{model}</username></assignee></task></meta>")
+    person = f"<assignee><username>{model}</username></assignee>"
+    lines.append(f"  <meta><task><name>{model}</name><labels>{labels}</labels>{person}</task></meta>")
     for task in (task for task in project.tasks if task in answers):
         attributes = {"id": "0", "name": task} | {key: str(value) for key, value in project.tasks[task].items()}
         names = [name for name in ("id", "name", "width", "height") if name in attributes]
