@@ -184,3 +184,34 @@ def test_texts_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "texts"
     assert "text-medoid" in run("aggregate", path, "-m", "text-medoid").stdout
     assert "read texts from the columns" in run("check", path).stdout
+
+
+def test_spans_of_a_labelling_tool(run: Any, tmp_path: Path) -> None:
+    spans = [{"start": 0, "end": 3, "label": "PER"}, {"start": 9, "end": 13, "label": "LOC"}]
+    records = [
+        {
+            "text": "Ann left Rome.", "_input_hash": task, "_session_id": who, "_view_id": "ner_manual", "answer": "accept",
+            "spans": spans[: 1 if who == "cy" else 2],
+        }
+        for task in range(5) for who in ("ann", "bob", "cy")
+    ]  # fmt: skip
+    path = tmp_path / "db.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = run("aggregate", path, "-o", tmp_path / "out")
+    assert "spans (question spans)" in result.stdout
+    objects = pd.read_csv(tmp_path / "out" / "objects.csv")
+    assert objects.groupby("task").size().tolist() == [2] * 5
+    workers = pd.read_csv(tmp_path / "out" / "workers.csv").set_index("worker")
+    assert workers["detection_rate"].idxmin() == "cy"
+    twice = run("aggregate", path, "--duplicates", "last", "--json")
+    assert json.loads(twice.stdout)["summary"]["objects"] == 10
+
+
+def test_answers_of_a_tool_are_texts_if_the_method_takes_texts(run: Any, tmp_path: Path) -> None:
+    header = ["INPUT:audio", "OUTPUT:transcription", "ASSIGNMENT:worker_id"]
+    rows = [("a.wav", text, who) for who, text in (("w1", "a cat sat"), ("w2", "a cat sat"), ("w3", "a cap sat"))]
+    path = tmp_path / "assignments.tsv"
+    path.write_text("\n".join("\t".join(row) for row in [header, *rows]) + "\n")
+    assert run("aggregate", path, "-m", "rover", "-o", tmp_path / "out").exit_code == 0
+    assert pd.read_csv(tmp_path / "out" / "texts.csv")["text"].tolist() == ["a cat sat"]
+    assert "3 votes" in run("aggregate", path, "-m", "majority-vote").stdout

@@ -184,10 +184,12 @@ def _write_structures(results: Path, project: Project, output: Path, question: s
         write_texts(structures.table, project, output, question=chosen, model=model)
     else:
         write_objects(structures.table, project, output, tasks=structures.tasks, question=chosen, model=model)
-    target = project.get_structured(chosen)
+    kind = str(structures.run.get("answers") or ("texts" if structures.is_texts else "objects"))
+    names = [*project.structured, *project.questions] if structures.is_texts else list(project.structured)
+    name = chosen or names[0]  # the only one, as writing has checked
     n, tasks = len(structures.table), count_noun(structures.n_tasks, "task")
-    sentence = f"{n:,} {target.kind} in {tasks}, answers to {target.name!r}, for {project.format}"
-    return {"tool": project.format, "question": target.name, "answers": n, "sentence": sentence}
+    sentence = f"{n:,} {kind} in {tasks}, answers to {name!r}, for {project.format}"
+    return {"tool": project.format, "question": name, "answers": n, "sentence": sentence}
 
 
 def _release(

@@ -1,4 +1,4 @@
-"""Multiple choices, pairwise choices and rankings in exports of labelling tools."""
+"""Multiple choices, pairwise choices, rankings, marks and texts in exports of labelling tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import read_project
 from wisecrowd.io.answer_tables import find_answer_table
 
@@ -160,3 +160,73 @@ def test_lists_in_different_orders_are_rankings_of_argilla(tmp_path: Path) -> No
     ]  # fmt: skip
     (tmp_path / "records.json").write_text(json.dumps(records))
     assert wc.read_comparisons(tmp_path / "records.json").to_frame()["label"].tolist() == ["b", "a"]
+
+
+SPAN = result("names", "labels", {"start": 0, "end": 3, "labels": ["PER"]})
+
+
+def write_marks(folder: Path, *more: dict[str, Any]) -> Path:
+    answers = [(task, who, [SPAN, *more]) for task in ("1", "2") for who in ("ann", "bob")]
+    return label_studio(folder / "export.json", [*answers, ("3", "ann", [])])
+
+
+def test_marks_are_recognised(tmp_path: Path) -> None:
+    path = write_marks(tmp_path)
+    answers = find_answer_table(path)
+    assert answers is not None
+    assert (answers.answer_type, answers.description) == ("spans", "spans (question names)")
+    assert list(answers.columns) == ["task", "worker", "start", "end", "label"]
+    crowd = answers.read()
+    assert crowd == wc.read_spans(path, question="names")
+    assert (crowd.n_votes, crowd.tasks.tolist()) == (5, ["1", "2", "3"])
+    assert answers.read_table().num_rows == 5
+    assert answers.read_documents() is None
+    report = wc.check_votes(path)
+    assert "4 spans in 5 votes" in report.summary
+
+
+def test_a_question_of_classes_goes_before_marks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write_marks(tmp_path, result("mood", "choices", {"choices": ["good"]}))
+    assert find_answer_table(path) is None
+    with caplog.at_level("INFO", "wisecrowd.io"):
+        assert wc.read(path).n_votes == 4
+    assert "further questions, to be named: 'names' (spans)" in caplog.text
+    with pytest.raises(UsageError, match="the answers to 'names' are spans, not classes"):
+        wc.read(path, question="names")
+    assert wc.read_spans(path, question="names").n_votes == 5
+
+
+def test_only_marks_are_no_votes(tmp_path: Path) -> None:
+    path = write_marks(tmp_path)
+    with pytest.raises(InputError, match=r"other questions are 'names' \(spans\), which wisecrowd\.read_spans"):
+        wc.read(path)
+    with pytest.raises(UsageError, match="Did you mean 'names'"):
+        wc.read_spans(path, question="name")
+    project = read_project(path)
+    assert repr(project) == "Project(label-studio: 'names')"
+    with pytest.raises(UsageError, match="whose answers are spans, boxes, points or texts and not classes"):
+        project.get_question()
+
+
+def test_a_project_without_marks_says_so(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"no question of this label-studio project has spans.*the questions are 'topics'"
+    ):
+        read_project(write_label_studio(tmp_path)).get_structured()
+
+
+def test_notes_about_marks_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write_marks(tmp_path)
+    tasks = json.loads(path.read_text())
+    tasks[0]["predictions"] = [{"model_version": "bert", "result": [SPAN]}]
+    tasks[0]["annotations"].append({"completed_by": 9, "result": [], "was_cancelled": True})
+    path.write_text(json.dumps(tasks))
+    with caplog.at_level("INFO", "wisecrowd.io"):
+        wc.read_spans(path)
+    assert f"{path}: the votes of machines are included: 'bert'" in caplog.text
+    assert "left out cancelled (1)" in caplog.text
+
+
+def test_classes_are_texts_on_request(export: Any) -> None:
+    texts = wc.read_texts(export("toloka"))
+    assert texts.to_frame().values.tolist() == [["t1", "w1", "cat"], ["t1", "w2", "dog"], ["t2", "w1", "dog"]]

@@ -75,10 +75,10 @@ def test_groups_and_outlines_are_left_out(tmp_path: Path) -> None:
     [
         (
             annotate(image_id=8),
-            r"an annotation is about the image 8, which is not among the 1 images of the file \(7\)",
+            r"an annotation is about the image '8', which is not among the 1 images of the file \('7'\)",
         ),
         (annotate(None), "annotation 1 names no annotator; expected one of annotator, annotator_id"),
-        (annotate(category_id=4), "annotation 1 has the category 4; the categories are 3"),
+        (annotate(category_id=4), "annotation 1 has the category '4'; the categories are '3'"),
         (annotate(bbox=[1, 2, 3]), "bbox of annotation 1 should be"),
         (annotate(bbox=[1, 2, 3, "x"]), "the place of a box of annotation 1 must be numbers"),
         (annotate(keypoints=[1, 2]), "should be triples of x, y and visibility"),

@@ -8,8 +8,8 @@ from wisecrowd.errors import InputError
 from wisecrowd.io.tools.exported_answers import ExportedAnswers
 from wisecrowd.io.tools.exported_structures import (
     AnswerSheet,
+    ExportedMark,
     ExportedStructure,
-    Mark,
     add_sheets,
     count_text_units,
     get_structure,
@@ -28,10 +28,11 @@ def make_export() -> ExportedAnswers:
 def test_a_sheet_without_marks_is_a_vote_and_without_a_text_none() -> None:
     export = make_export()
     add_sheets(
-        export, [AnswerSheet("t1", "ann", {"names": [Mark((0, 3), "X")], "note": "hi"}), AnswerSheet("t1", "bob", {})]
+        export,
+        [AnswerSheet("t1", "ann", {"names": [ExportedMark((0, 3), "X")], "note": "hi"}), AnswerSheet("t1", "bob", {})],
     )
     names, note = export.structures["names"], export.structures["note"]
-    assert (names.worker, names.answers) == (["ann", "bob"], [(Mark((0, 3), "X"),), ()])
+    assert (names.worker, names.answers) == (["ann", "bob"], [(ExportedMark((0, 3), "X"),), ()])
     assert (note.worker, note.answers, note.excluded["empty"]) == (["ann"], ["hi"], 1)
 
 
@@ -39,7 +40,7 @@ def test_models_vote_on_the_questions_that_they_answer() -> None:
     export = make_export()
     get_structure(export, "terms", "spans")
     sheets = [
-        AnswerSheet("t1", "bert", {"names": [Mark((0, 3), "X")]}, machine=True),
+        AnswerSheet("t1", "bert", {"names": [ExportedMark((0, 3), "X")]}, machine=True),
         AnswerSheet("t2", "bert", {}, machine=True),
     ]
     add_sheets(export, sheets)
@@ -50,7 +51,7 @@ def test_models_vote_on_the_questions_that_they_answer() -> None:
 
 def test_own_predictions_are_the_consensus() -> None:
     export = make_export()
-    marks = [Mark((0, 3), "X", 0.8)]
+    marks = [ExportedMark((0, 3), "X", 0.8)]
     sheets = [
         AnswerSheet("t1", "wisecrowd span-consensus", {"names": marks}, machine=True, score=0.7),
         AnswerSheet("t2", "wisecrowd span-consensus", {}, machine=True),
@@ -62,7 +63,7 @@ def test_own_predictions_are_the_consensus() -> None:
 
 def test_gold_is_truth() -> None:
     export = make_export()
-    gold = [Mark((0, 3), "X")]
+    gold = [ExportedMark((0, 3), "X")]
     sheets = [
         AnswerSheet("t1", "", {"names": gold}, is_gold=True),
         AnswerSheet("t2", "", {}, is_gold=True, is_empty=True),  # nothing is there

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.io import Project, read_project
 from wisecrowd.io.tools.structured_export import build_object_records, build_text_records, write_objects, write_texts
 
@@ -288,3 +289,86 @@ def test_tools_take_what_they_can_show(tmp_path: Path) -> None:
     project, points = read_project(tmp_path / "coco.json"), POINTS.assign(label="keypoint 1")
     with pytest.raises(UsageError, match="points cannot be written for coco; the tools are label-studio"):
         write_objects(points, project, tmp_path / "back.json")
+
+
+def test_texts_of_tools_that_do_not_tell_them_from_classes(tmp_path: Path) -> None:
+    responses = {"note": [{"value": "a cat", "user_id": "ann", "status": "submitted"}]}
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps([{"id": "r1", "fields": {"text": "x"}, "suggestions": {}, "responses": responses}]))
+    (record,) = build_text_records(pd.Series({"r1": "a dog"}), read_project(path), model="rover")
+    assert record["suggestions"] == {"note": {"value": "a dog", "score": None, "agent": "wisecrowd rover"}}
+    record = {
+        "_input_hash": 1,
+        "_session_id": "ann",
+        "_view_id": "text_input",
+        "user_input": "a cat",
+        "answer": "accept",
+    }
+    project = read_project(write_lines(tmp_path / "db.jsonl", [record]))
+    (record,) = build_text_records(pd.DataFrame({"text": ["a dog"], "confidence": [0.5]}, index=["1"]), project)
+    assert (record["user_input"], record["wisecrowd_confidence"]) == ("a dog", 0.5)
+
+
+def test_names_in_xml_are_escaped(tmp_path: Path) -> None:
+    export = make_cvat(tmp_path)
+    export.write_text(export.read_text().replace('"cat"', '"cat &amp; &lt;kitten&gt;"'))
+    boxes = BOXES[:1].assign(label="cat & <kitten>")
+    write_objects(boxes, read_project(export), tmp_path / "back.xml", question="boxes", model="a<b")
+    consensus = read_project(tmp_path / "back.xml").structured["boxes"].consensus
+    assert consensus is not None
+    assert consensus["label"].tolist() == ["cat & <kitten>"]
+
+
+JUNK: list[Any] = [
+    None,
+    0,
+    -1,
+    5.5,
+    1e308,
+    10**400,
+    True,
+    "",
+    "x" * 10_000,
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": 1},
+    "\ud800",
+    [1, 2, 3, 4],
+]
+
+
+def mutate(value: Any, rng: random.Random) -> Any:
+    """Return the same value with one part replaced or removed."""
+    if isinstance(value, dict) and value and rng.random() < 0.93:
+        key = rng.choice(list(value))
+        if rng.random() < 0.2:
+            return {name: one for name, one in value.items() if name != key}
+        return value | {key: mutate(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.93:
+        place = rng.randrange(len(value))
+        return [*value[:place], mutate(value[place], rng), *value[place + 1 :]]
+    return rng.choice(JUNK)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("cvat")])
+def test_damaged_marks_are_read_or_refused_in_words(tmp_path: Path, case: str) -> None:
+    path = CASES[case][0](tmp_path)
+    file = path / "ann.jsonl" if path.is_dir() else path
+    has_lines = file.suffix == ".jsonl"
+    content = (
+        [json.loads(line) for line in file.read_text().splitlines()] if has_lines else json.loads(file.read_text())
+    )
+    rng, messages = random.Random(3), []
+    for _ in range(40):
+        damaged = mutate(content, rng)
+        lines = damaged if has_lines and isinstance(damaged, list) else [damaged]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        try:
+            for question in read_project(path, case.split()[0], duplicates="keep").structured.values():
+                assert question.crowd.n_votes >= 0
+        except WisecrowdError as error:
+            messages.append(str(error))
+    assert messages
+    assert max(map(len, messages)) < 1500

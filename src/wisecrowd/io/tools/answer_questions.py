@@ -160,6 +160,8 @@ def find_answer_question(
     name = question if question is not None else names[0] if len(names) == 1 else None
     if name is None and export.structures and not export.questions:
         name = choose_question(export.structures, None)
+    if export.structures and question is not None and not export.questions:
+        choose_question(export.structures, question)  # refuse a name that is misspelt
     if name in export.structures:
         return AnswerQuestion(export.structures[str(name)].kind, source, str(name), export)
     if as_texts and name in export.questions:

@@ -14,7 +14,7 @@ from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tables.parquet import is_parquet
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion, guess_model_family, parse_id
-from wisecrowd.io.tools.exported_structures import ExportedStructure, Mark, get_structure, parse_span
+from wisecrowd.io.tools.exported_structures import ExportedMark, ExportedStructure, get_structure, parse_span
 from wisecrowd.io.tools.hugging_face import read_class_names, read_parquet_rows, read_valid_schema
 from wisecrowd.io.tools.label_sets import format_label_set
 from wisecrowd.io.tools.question_votes import make_tool_reader
@@ -108,11 +108,13 @@ def _is_span_list(value: object) -> bool:
     )
 
 
-def _parse_spans(question: ExportedStructure, value: object, location: str, scores: object = None) -> list[Mark]:
+def _parse_spans(
+    question: ExportedStructure, value: object, location: str, scores: object = None
+) -> list[ExportedMark]:
     entries = value if isinstance(value, list) else [value]
     values = scores if isinstance(scores, list) and len(scores) == len(entries) else [None] * len(entries)
 
-    def parse(pair: tuple[Any, Any]) -> Mark:
+    def parse(pair: tuple[Any, Any]) -> ExportedMark:
         entry, score = pair
         if not isinstance(entry, dict):
             raise InputError(

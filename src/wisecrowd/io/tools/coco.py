@@ -18,7 +18,7 @@ from wisecrowd.io.tables.json_text import parse_json
 from wisecrowd.io.tables.text_files import read_text
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object
 from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers, format_label, parse_id, parse_number
-from wisecrowd.io.tools.exported_structures import AnswerSheet, Mark, add_sheets, get_structure, parse_place
+from wisecrowd.io.tools.exported_structures import AnswerSheet, ExportedMark, add_sheets, get_structure, parse_place
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 #: Keys of an annotation that name its annotator.
@@ -28,7 +28,7 @@ BOXES, KEYPOINTS = "boxes", "keypoints"
 
 _Record = dict[str, Any]
 #: Marks by task and worker, and by question.
-_MarksByAssignment = dict[tuple[str, str], dict[str, list[Mark]]]
+_MarksByAssignment = dict[tuple[str, str], dict[str, list[ExportedMark]]]
 
 
 def read_export(path: Path) -> ExportedAnswers:
@@ -90,20 +90,20 @@ class _Document:
 
     def __init__(self, document: _Record, export: ExportedAnswers, marks: _MarksByAssignment, worker: str) -> None:
         self.document, self.export, self.marks, self.worker = document, export, marks, worker
-        self.categories: dict[Any, _Record] = {}
-        self.task_by_image: dict[Any, str] = {}
+        self.categories: dict[str, _Record] = {}
+        self.task_by_image: dict[str, str] = {}
         self.images: dict[str, _Record] = {}
 
     def add(self) -> None:
         """Add the images, assignments and annotations of the file to the export."""
-        for category in get_objects(self.document, "categories", "the file"):
-            self.categories[category.get("id")] = category
+        for number, category in enumerate(get_objects(self.document, "categories", "the file"), start=1):
+            self.categories[parse_id(category.get("id"), "category", f"category {number:,}")] = category
         has_assignments = False
         for number, image in enumerate(get_objects(self.document, "images", "the file"), start=1):
             location = f"image {number:,}"
             # Ids of images differ between files of one project.
             task = parse_id(image.get("file_name") or image.get("id"), "image", location)
-            self.task_by_image[image.get("id")] = task
+            self.task_by_image[parse_id(image.get("id"), "image", location)] = task
             self.images[task] = image
             self.export.tasks.setdefault(task, {key: image[key] for key in image if key != "annotators"})
             annotators = [self.worker] if self.worker else get_part(image, "annotators", list, location)
@@ -117,19 +117,19 @@ class _Document:
         for number, annotation in enumerate(get_objects(self.document, "annotations", "the file"), start=1):
             self._add_annotation(annotation, f"annotation {number:,}")
         if not has_assignments:
-            self.export.notes.append(
+            note = (
                 "the file does not say who saw which image, so that workers who marked nothing are missing; list them in "
                 '"annotators" of each image'
             )
             for question in self.export.structures.values():
-                question.notes.append(self.export.notes[-1])
+                question.notes.append(note)
 
-    def _assign(self, task: str, worker: str) -> dict[str, list[Mark]]:
+    def _assign(self, task: str, worker: str) -> dict[str, list[ExportedMark]]:
         """Return the marks of a worker on a task by question, and note that the worker saw the task."""
         return self.marks.setdefault((task, worker), {})
 
     def _find_task(self, entry: _Record, noun: str) -> str:
-        image = entry.get("image_id")
+        image = parse_id(entry.get("image_id"), "image", f"image_id of an {noun}")
         if image not in self.task_by_image:
             raise InputError(
                 f"an {noun} is about the image {preview([image])}, which is not among the {len(self.task_by_image):,} images of "
@@ -144,10 +144,11 @@ class _Document:
         task = self._find_task(annotation, "annotation")
         worker = self.worker or _find_annotator(annotation, location)
         marks = self._assign(task, worker)
-        category = self.categories.get(annotation.get("category_id"))
+        category_id = parse_id(annotation.get("category_id"), "category", location)
+        category = self.categories.get(category_id)
         if category is None:
             raise InputError(
-                f"{location} has the category {preview([annotation.get('category_id')])}; the categories are "
+                f"{location} has the category {preview([category_id])}; the categories are "
                 f"{preview(self.categories, 6)}. Add it to categories"
             )
         label = format_label(category.get("name", category.get("id")))
@@ -158,16 +159,16 @@ class _Document:
         if place:
             if len(place) != 4:
                 raise InputError(f"bbox of {location} should be [x, y, width, height]; got {preview([place])}")
-            self._add_mark(task, marks, BOXES, Mark(parse_place(place, "box", location), label, score))
+            self._add_mark(task, marks, BOXES, ExportedMark(parse_place(place, "box", location), label, score))
         for name, point in _iter_keypoints(keypoints, names, location):
-            self._add_mark(task, marks, KEYPOINTS, Mark(point, name, score))
+            self._add_mark(task, marks, KEYPOINTS, ExportedMark(point, name, score))
         if not place and not keypoints:
             self.export.excluded["annotations without bbox"] += 1
 
-    def _add_mark(self, task: str, marks: dict[str, list[Mark]], name: str, mark: Mark) -> None:
+    def _add_mark(self, task: str, marks: dict[str, list[ExportedMark]], name: str, mark: ExportedMark) -> None:
         question = get_structure(self.export, name, "boxes" if name == BOXES else "points", "pixels")
         if name == BOXES and "categories" not in question.control:
-            names = {format_label(one.get("name", number)): number for number, one in self.categories.items()}
+            names = {format_label(one.get("name", key)): one.get("id") for key, one in self.categories.items()}
             question.control["categories"] = json.dumps(names)
             question.options.update(dict.fromkeys(names))
         image = self.images[task]

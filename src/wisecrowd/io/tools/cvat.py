@@ -19,7 +19,7 @@ from wisecrowd.io.tables.archives import is_system_file, is_zip, peek_zip_texts,
 from wisecrowd.io.tables.text_files import read_text
 from wisecrowd.io.tools.export_files import peek_text
 from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers, parse_number
-from wisecrowd.io.tools.exported_structures import AnswerSheet, Mark, add_sheets, get_structure
+from wisecrowd.io.tools.exported_structures import AnswerSheet, ExportedMark, add_sheets, get_structure
 from wisecrowd.io.tools.question_votes import make_tool_reader
 from wisecrowd.utils.text import shorten
 
@@ -122,7 +122,7 @@ class _DocumentParser:
         self.image: dict[str, str] = {}
         self.tags: dict[str, list[str]] = {}
         #: Marks of the image by source and question.
-        self.marks: dict[str, dict[str, list[Mark]]] = {}
+        self.marks: dict[str, dict[str, list[ExportedMark]]] = {}
         self.sheets: list[AnswerSheet] = []
 
     def parse(self, text: str) -> None:
@@ -225,12 +225,12 @@ class _DocumentParser:
             note = "turned boxes were replaced by the upright boxes around them"
             question.notes = list(dict.fromkeys([*question.notes, note]))
         by_question = self.marks.setdefault(attributes.get("source", "manual"), {})
-        by_question.setdefault(name, []).extend(Mark(place, label, score) for place in places)
+        by_question.setdefault(name, []).extend(ExportedMark(place, label, score) for place in places)
 
     def _add_sheets(self, task: str) -> None:
         """Add a sheet of the worker, and one of each other source of marks on the image."""
         worker = self._find_worker()
-        answers: dict[str, list[Mark]] = {}
+        answers: dict[str, list[ExportedMark]] = {}
         for source, by_question in self.marks.items():
             for name, marks in by_question.items():
                 question = self.export.structures[name]

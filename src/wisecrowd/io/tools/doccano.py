@@ -27,7 +27,7 @@ from wisecrowd.io.tools.export_files import (
     peek_object,
 )
 from wisecrowd.io.tools.exported_answers import OWN_CONFIDENCE, OWN_MODEL, OWN_TASK, ExportedAnswers, parse_id
-from wisecrowd.io.tools.exported_structures import Mark, get_structure, parse_span
+from wisecrowd.io.tools.exported_structures import ExportedMark, get_structure, parse_span
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 _SUFFIXES = (".jsonl", ".json", ".csv")
@@ -62,7 +62,7 @@ def read_export(path: Path) -> ExportedAnswers:
     """
     export = ExportedAnswers()
     files = [(name, _parse_records(name, text)) for name, text in _read_files(path)]
-    examples = [{record.get(OWN_TASK) or record.get("id") for record in records} for _, records in files]
+    examples = [{str(record.get(OWN_TASK) or record.get("id")) for record in records} for _, records in files]
     only_approved = len(files) > 1 and any(ids != examples[0] for ids in examples)
     span_columns = _find_span_columns(record for _, records in files for record in records)
     for name, records in files:
@@ -101,7 +101,7 @@ def _add_spans(
     if "cats" in record:
         question.control["cats"] = "yes"
     question.set_text(task, record.get("text"))
-    by_worker: dict[str, list[Mark]] = {} if column == "annotations" else {worker: []}
+    by_worker: dict[str, list[ExportedMark]] = {} if column == "annotations" else {worker: []}
     for entry in get_part(record, column, list, location):
         user = worker
         if isinstance(entry, dict):
@@ -119,7 +119,7 @@ def _add_spans(
             question.excluded["not seen, or without spans"] += 1
 
 
-def _parse_doccano_span(entry: object, location: str) -> Mark:
+def _parse_doccano_span(entry: object, location: str) -> ExportedMark:
     if isinstance(entry, dict):
         return parse_span(entry.get("start_offset"), entry.get("end_offset"), entry.get("label"), location)
     if isinstance(entry, list) and len(entry) == 3:

@@ -17,7 +17,7 @@ StructureKind: TypeAlias = Literal["spans", "boxes", "points", "texts"]
 Unit: TypeAlias = Literal["characters", "pixels", "percent"]
 
 
-class Mark(NamedTuple):
+class ExportedMark(NamedTuple):
     """Mark of a worker: a span, a box or a point.
 
     Parameters
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 
 #: Answer of a worker to a question about a task: marks, or a text.
-StructuredAnswer: TypeAlias = tuple[Mark, ...] | str
+StructuredAnswer: TypeAlias = tuple[ExportedMark, ...] | str
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class ExportedStructure:
         Unit of places.
     task, worker : list of str
         Task and worker of each answer.
-    answers : list of tuple of Mark, or of str
+    answers : list of tuple of ExportedMark, or of str
         Marks of each answer, none if the worker saw the task and marked nothing; or the text.
     time : list of float
         Seconds since 1970, NaN if unknown.
@@ -101,7 +101,13 @@ class ExportedStructure:
     anchors: dict[tuple[str, str, int], tuple[str, int]] = field(default_factory=dict)
 
     def add_answer(
-        self, task: str, worker: str, answer: Iterable[Mark] | str, *, time: object = None, machine: bool = False
+        self,
+        task: str,
+        worker: str,
+        answer: Iterable[ExportedMark] | str,
+        *,
+        time: object = None,
+        machine: bool = False,
     ) -> None:
         """Add the answer of a worker or a model.
 
@@ -109,7 +115,7 @@ class ExportedStructure:
         ----------
         task, worker : str
             Ids.
-        answer : iterable of Mark, or str
+        answer : iterable of ExportedMark, or str
             Marks, or the text.
         time : object, optional
             Timestamp in any form that `parse_timestamp` reads.
@@ -122,7 +128,7 @@ class ExportedStructure:
         self.time.append(parse_timestamp(time))
         self.machine.append(machine)
 
-    def add_suggestion(self, task: str, model: str, answer: Iterable[Mark] | str, score: object = None) -> None:
+    def add_suggestion(self, task: str, model: str, answer: Iterable[ExportedMark] | str, score: object = None) -> None:
         """Add the answer of a model. Answers that wisecrowd wrote itself become the consensus and are not votes.
 
         Parameters
@@ -131,7 +137,7 @@ class ExportedStructure:
             Task id.
         model : str
             Name of the model.
-        answer : iterable of Mark, or str
+        answer : iterable of ExportedMark, or str
             Marks, or the text.
         score : object, optional
             Confidence of the model in the whole answer.
@@ -141,7 +147,7 @@ class ExportedStructure:
         else:
             self.add_answer(task, model, answer, machine=True)
 
-    def parse_marks(self, parse: Callable[[Any], Mark | None], entries: Iterable[Any]) -> list[Mark]:
+    def parse_marks(self, parse: Callable[[Any], ExportedMark | None], entries: Iterable[Any]) -> list[ExportedMark]:
         """Parse the marks of an answer. Invalid ones are problems of this question only, so that others can be read.
 
         Parameters
@@ -153,7 +159,7 @@ class ExportedStructure:
 
         Returns
         -------
-        list of Mark
+        list of ExportedMark
         """
         marks = []
         for entry in entries:
@@ -225,7 +231,7 @@ class AnswerSheet:
 
     task: str
     worker: str
-    answers: Mapping[str, list[Mark] | str]
+    answers: Mapping[str, list[ExportedMark] | str]
     time: object = None
     machine: bool = False
     score: object = None
@@ -287,7 +293,7 @@ def add_sheets(export: ExportedAnswers, sheets: Iterable[AnswerSheet]) -> None:
     --------
     >>> export = ExportedAnswers()
     >>> names = get_structure(export, "names", "spans")
-    >>> add_sheets(export, [AnswerSheet("t1", "ann", {"names": [Mark((0, 3), "PER")]}), AnswerSheet("t1", "bob", {})])
+    >>> add_sheets(export, [AnswerSheet("t1", "ann", {"names": [ExportedMark((0, 3), "PER")]}), AnswerSheet("t1", "bob", {})])
     >>> names.worker, [len(marks) for marks in names.answers]
     (['ann', 'bob'], [1, 0])
     """
@@ -312,13 +318,13 @@ def add_sheets(export: ExportedAnswers, sheets: Iterable[AnswerSheet]) -> None:
                 question.add_suggestion(sheet.task, sheet.worker, answer, sheet.score)
 
 
-def _add_gold(question: ExportedStructure, task: str, answer: list[Mark] | str) -> None:
+def _add_gold(question: ExportedStructure, task: str, answer: list[ExportedMark] | str) -> None:
     """Add an answer that the tool marks as correct. The last one of a task counts."""
     question.excluded["gold"] += 1
     question.truth[task] = answer if isinstance(answer, str) else tuple(answer)
 
 
-def parse_span(start: object, end: object, label: object, location: str, score: object = None) -> Mark:
+def parse_span(start: object, end: object, label: object, location: str, score: object = None) -> ExportedMark:
     """Return a span with offsets in characters.
 
     Parameters
@@ -334,7 +340,7 @@ def parse_span(start: object, end: object, label: object, location: str, score: 
 
     Returns
     -------
-    Mark
+    ExportedMark
 
     Examples
     --------
@@ -342,7 +348,7 @@ def parse_span(start: object, end: object, label: object, location: str, score: 
     (0.0, 3.0)
     """
     place = parse_place((start, end), "span", location)
-    return Mark(place, None if label is None else format_label(label), parse_number(score))
+    return ExportedMark(place, None if label is None else format_label(label), parse_number(score))
 
 
 def count_text_units(text: object) -> int | None:

@@ -13,8 +13,8 @@ from typing import Any
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, format_label, parse_id, parse_number
 from wisecrowd.io.tools.exported_structures import (
+    ExportedMark,
     ExportedStructure,
-    Mark,
     StructuredAnswer,
     StructureKind,
     get_structure,
@@ -43,7 +43,7 @@ _PIXEL_DECIMALS = 6
 
 def parse_regions(
     results: list[_Record], task: str, location: str, export: ExportedAnswers
-) -> dict[str, list[Mark] | str]:
+) -> dict[str, list[ExportedMark] | str]:
     """Parse the spans, boxes, points and texts of an annotation. Other results are ignored.
 
     Parameters
@@ -59,20 +59,20 @@ def parse_regions(
 
     Returns
     -------
-    dict of str to list of Mark, or to str
+    dict of str to list of ExportedMark, or to str
         Answers by question.
 
     Examples
     --------
     >>> value = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}
     >>> parse_regions([{"from_name": "ner", "type": "labels", "value": value}], "1", "entry 1", ExportedAnswers())
-    {'ner': [Mark(place=(0.0, 3.0), label='PER', score=nan)]}
+    {'ner': [ExportedMark(place=(0.0, 3.0), label='PER', score=nan)]}
     """
     labelled = {str(result.get("id")) for result in results if result.get("type") == "labels"} - {"None"}
     shape_names = {
         str(result.get("id")): str(result.get("from_name")) for result in results if result.get("type") in _SHAPES
     }
-    answers: dict[str, list[Mark] | str] = {}
+    answers: dict[str, list[ExportedMark] | str] = {}
     for result in results:
         kind = find_kind(result)
         if kind is None or (result["type"] in _SHAPES and str(result.get("id")) in labelled):
@@ -136,13 +136,13 @@ def _parse_texts(value: object) -> str:
 
 def _parse_marks(
     result: _Record, value: _Record, kind: StructureKind, task: str, location: str, question: ExportedStructure
-) -> list[Mark]:
+) -> list[ExportedMark]:
     """Return a mark for every label of a region."""
     place = _parse_place(result, value, kind, task, location, question)
     labels = value.get(LABEL_KEYS[str(result["type"])])
     score = parse_number(result.get("score"))
     labels = labels if isinstance(labels, list) and labels else [None]
-    return [Mark(place, None if label is None else format_label(label), score) for label in labels]
+    return [ExportedMark(place, None if label is None else format_label(label), score) for label in labels]
 
 
 def _parse_place(
@@ -246,7 +246,7 @@ def _scale_answers(question: ExportedStructure) -> None:
     question.control["percent"] = "yes"
 
 
-def _scale_marks(marks: Iterable[Mark], size: tuple[float, float]) -> Iterable[Mark]:
+def _scale_marks(marks: Iterable[ExportedMark], size: tuple[float, float]) -> Iterable[ExportedMark]:
     for mark in marks:
         place = tuple(round(value * size[axis % 2] / 100, _PIXEL_DECIMALS) for axis, value in enumerate(mark.place))
         yield mark._replace(place=place)

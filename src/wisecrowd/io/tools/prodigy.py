@@ -23,7 +23,13 @@ from wisecrowd.io.tools.exported_answers import (
     parse_id,
     parse_number,
 )
-from wisecrowd.io.tools.exported_structures import ExportedStructure, Mark, get_structure, parse_place, parse_span
+from wisecrowd.io.tools.exported_structures import (
+    ExportedMark,
+    ExportedStructure,
+    get_structure,
+    parse_place,
+    parse_span,
+)
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
 #: Name of the question in choice examples, which have none in Prodigy.
@@ -134,7 +140,7 @@ def _add_structures(record: dict[str, Any], task: str, location: str, export: Ex
 
 
 def _add_structure(
-    question: ExportedStructure, record: dict[str, Any], task: str, location: str, answer: list[Mark] | str
+    question: ExportedStructure, record: dict[str, Any], task: str, location: str, answer: list[ExportedMark] | str
 ) -> None:
     decision = record.get("answer")
     if decision is None and OWN_CONFIDENCE in record:
@@ -148,11 +154,11 @@ def _add_structure(
         question.add_answer(task, worker, answer, time=record.get("_timestamp"))
 
 
-def _parse_prodigy_span(entry: dict[str, Any], location: str, question: ExportedStructure) -> Mark | None:  # noqa: ARG001
+def _parse_prodigy_span(entry: dict[str, Any], location: str, question: ExportedStructure) -> ExportedMark | None:  # noqa: ARG001
     return parse_span(entry.get("start"), entry.get("end"), entry.get("label"), location, entry.get("score"))
 
 
-def _parse_box(entry: dict[str, Any], location: str, question: ExportedStructure) -> Mark | None:
+def _parse_box(entry: dict[str, Any], location: str, question: ExportedStructure) -> ExportedMark | None:
     """Return a box; None for polygons and freehand drawings, which are counted."""
     if entry.get("type", "rect") != "rect":
         question.excluded[f"{entry['type']} shapes"] += 1
@@ -166,7 +172,7 @@ def _parse_box(entry: dict[str, Any], location: str, question: ExportedStructure
         (left, right), (top, bottom) = ((min(side), max(side)) for side in zip(*corners, strict=True))
         place = (left, top, right - left, bottom - top)
     label = entry.get("label")
-    return Mark(place, None if label is None else format_label(label), parse_number(entry.get("score")))
+    return ExportedMark(place, None if label is None else format_label(label), parse_number(entry.get("score")))
 
 
 def _parse_option(option: object, location: str) -> str:

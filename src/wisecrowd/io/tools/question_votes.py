@@ -100,6 +100,12 @@ def select_votes(export: ExportedAnswers, options: ReadOptions) -> VoteTable:
     >>> select_votes(export, ReadOptions()).table.to_pylist()
     [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
     """
+    if options.question in export.structures:
+        kind = export.structures[options.question].kind
+        raise UsageError(
+            f"the answers to {preview([options.question])} are {kind}, not classes; wisecrowd aggregate, check and diagnose take "
+            f"them, and wisecrowd.read_{kind} reads them"
+        )
     if not export.questions:
         raise EmptyInput(describe_no_votes(export))
     name, option = _choose_question_or_option(export.questions, options.question)

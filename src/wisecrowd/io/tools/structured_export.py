@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
@@ -36,7 +36,7 @@ from wisecrowd.io.tools.consensus_export import (
     write_records,
 )
 from wisecrowd.io.tools.exported_answers import OWN_CONFIDENCE, OWN_MODEL, OWN_TASK
-from wisecrowd.io.tools.exported_structures import Mark
+from wisecrowd.io.tools.exported_structures import ExportedMark, ExportedStructure
 from wisecrowd.io.tools.label_studio_regions import LABEL_KEYS, POINT_WIDTH, TEXT_AREA
 from wisecrowd.io.tools.projects import Project
 from wisecrowd.io.tools.structured_questions import StructuredQuestion
@@ -52,12 +52,12 @@ _DECIMALS = 2
 class _InferredAnswer:
     """Objects or text of a task, with the confidence in the whole answer and the model that inferred it."""
 
-    answer: tuple[Mark, ...] | str
+    answer: tuple[ExportedMark, ...] | str
     confidence: float | None
     model: str
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[ExportedMark, ...]:
         assert not isinstance(self.answer, str)
         return self.answer
 
@@ -142,7 +142,7 @@ def write_texts(
     InputError
         If texts do not fit the project.
     """
-    target = project.get_structured(question)
+    target = _get_text_question(project, question)
     _write(_collect_texts(texts, project, target, model), project, target, Path(path))
 
 
@@ -199,8 +199,17 @@ def build_text_records(
     iterator of dict
         One record per task.
     """
-    target = project.get_structured(question)
+    target = _get_text_question(project, question)
     return _build_records(_collect_texts(texts, project, target, model), project, target)
+
+
+def _get_text_question(project: Project, name: str | None) -> StructuredQuestion:
+    """Return a question of texts. Tools that do not tell texts from classes have it among the questions of classes."""
+    if name in project.structured or not project.questions:
+        return project.get_structured(name)
+    question = project.get_question(name)
+    structure = ExportedStructure(question.name, "texts", control=dict(question.control))
+    return StructuredQuestion(name=question.name, kind="texts", structure=structure)
 
 
 def _collect_objects(
@@ -217,10 +226,10 @@ def _collect_objects(
             f"{', '.join(names)} and label"
         )
     scores = table["confidence"] if "confidence" in table else pd.Series(math.nan, index=table.index)
-    by_task: dict[str, list[Mark]] = {} if tasks is None else {str(task): [] for task in tasks.index}
+    by_task: dict[str, list[ExportedMark]] = {} if tasks is None else {str(task): [] for task in tasks.index}
     rows = zip(*(table[name] for name in ("task", "label", *names)), scores, strict=True)
     for task, label, *place, score in rows:
-        by_task.setdefault(str(task), []).append(Mark(tuple(map(float, place)), str(label), float(score)))
+        by_task.setdefault(str(task), []).append(ExportedMark(tuple(map(float, place)), str(label), float(score)))
     check_tasks(by_task, project)
     _check_classes(by_task, question)
     expected = (
@@ -235,11 +244,11 @@ def _collect_objects(
     }
 
 
-def _mean_score(marks: list[Mark]) -> float:
+def _mean_score(marks: list[ExportedMark]) -> float:
     return sum(mark.score for mark in marks) / len(marks) if marks else math.nan
 
 
-def _check_classes(by_task: Mapping[str, list[Mark]], question: StructuredQuestion) -> None:
+def _check_classes(by_task: Mapping[str, list[ExportedMark]], question: StructuredQuestion) -> None:
     """Raise if classes are not those of the question: the tool would drop such objects."""
     classes = question.labels
     noun = MARK_CROWDS[question.kind].noun  # type: ignore[index]  # a kind of marks
@@ -282,6 +291,10 @@ def _label_studio_answer(
             "rather than JSON_MIN"
         )
     if isinstance(one.answer, str):
+        if control["type"] != TEXT_AREA:
+            raise InputError(
+                f"{question.name!r} takes {control['type']} and not texts; give the question of a TextArea"
+            )
         results = [_label_studio_result(task, question, 0, TEXT_AREA, {"text": [one.answer]})]
     else:
         results = [
@@ -297,7 +310,7 @@ def _label_studio_answer(
     return {**data, "predictions": [prediction]}
 
 
-def _label_studio_regions(task: str, question: StructuredQuestion, number: int, mark: Mark) -> Iterator[Record]:
+def _label_studio_regions(task: str, question: StructuredQuestion, number: int, mark: ExportedMark) -> Iterator[Record]:
     """Yield the result of a region. A control of labels beside a control of shapes needs one for each."""
     kind = question.control["type"]
     more: Record = {}
@@ -316,7 +329,7 @@ def _label_studio_regions(task: str, question: StructuredQuestion, number: int, 
     yield _label_studio_result(task, question, number, kind, value, **more)
 
 
-def _label_studio_span(task: str, question: StructuredQuestion, mark: Mark) -> Record:
+def _label_studio_span(task: str, question: StructuredQuestion, mark: ExportedMark) -> Record:
     start, end = int(mark.place[0]), int(mark.place[1])
     if question.control.get("offsets") != "global":
         return {"start": start, "end": end}
@@ -336,7 +349,7 @@ def _label_studio_span(task: str, question: StructuredQuestion, mark: Mark) -> R
     }
 
 
-def _label_studio_place(task: str, question: StructuredQuestion, mark: Mark) -> tuple[Record, Record]:
+def _label_studio_place(task: str, question: StructuredQuestion, mark: ExportedMark) -> tuple[Record, Record]:
     """Return the place in percent, and the size of the image."""
     size, place = question.structure.sizes.get(task), mark.place
     if question.structure.unit == "pixels":
@@ -380,7 +393,7 @@ def _argilla_answer(task: str, data: Mapping[str, Any], question: StructuredQues
     return record | {"suggestions": {question.control["question"]: suggestion}}
 
 
-def _span_offsets(mark: Mark) -> Record:
+def _span_offsets(mark: ExportedMark) -> Record:
     return {"start": int(mark.place[0]), "end": int(mark.place[1]), "label": mark.label}
 
 
@@ -406,7 +419,7 @@ def _prodigy_answer(task: str, data: Mapping[str, Any], question: StructuredQues
     return record | {"spans": [build(mark, data) for mark in one.marks]}
 
 
-def _prodigy_span(mark: Mark, data: Mapping[str, Any]) -> Record:
+def _prodigy_span(mark: ExportedMark, data: Mapping[str, Any]) -> Record:
     span = _span_offsets(mark)
     tokens = data.get("tokens")
     if isinstance(tokens, list):  # the interface shows tokens
@@ -417,7 +430,7 @@ def _prodigy_span(mark: Mark, data: Mapping[str, Any]) -> Record:
     return span | _prodigy_score(mark)
 
 
-def _prodigy_box(mark: Mark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001  # the same signature as for spans
+def _prodigy_box(mark: ExportedMark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001  # the same signature as for spans
     x, y, width, height = mark.place
     points = [[x, y], [x, y + height], [x + width, y + height], [x + width, y]]
     box = {
@@ -431,7 +444,7 @@ def _prodigy_box(mark: Mark, data: Mapping[str, Any]) -> Record:  # noqa: ARG001
     return {"label": mark.label, "type": "rect", **box} | _prodigy_score(mark)
 
 
-def _prodigy_score(mark: Mark) -> Record:
+def _prodigy_score(mark: ExportedMark) -> Record:
     score = round_confidence(mark.score)
     return {} if score is None else {"score": score}
 
@@ -441,9 +454,11 @@ def _prodigy_score(mark: Mark) -> Record:
 
 def _format_cvat(answers: _Answers, project: Project, question: StructuredQuestion) -> str:
     """Return XML for images. Shapes have the source of merged annotations, so that they are never read as votes."""
-    model = next((one.model for one in answers.values()), OWN_MODEL)
+    model = escape(next((one.model for one in answers.values()), OWN_MODEL))
+    labels = "".join(f"<label><name>{escape(label)}</name></label>" for label in question.labels)
     lines = ['<?xml version="1.0" encoding="utf-8"?>', "<annotations>", "  <version>1.1</version>"]
-    lines.append(f"  <meta><task><name>{model}</name><assignee><username>{model}</username></assignee></task></meta>")
+    person = f"<assignee><username>{model}</username></assignee>"
+    lines.append(f"  <meta><task><name>{model}</name><labels>{labels}</labels>{person}</task></meta>")
     for task in (task for task in project.tasks if task in answers):
         attributes = {"id": "0", "name": task} | {key: str(value) for key, value in project.tasks[task].items()}
         names = [name for name in ("id", "name", "width", "height") if name in attributes]
@@ -453,7 +468,7 @@ def _format_cvat(answers: _Answers, project: Project, question: StructuredQuesti
     return "\n".join([*lines, "</annotations>", ""])
 
 
-def _cvat_shape(mark: Mark, kind: str) -> str:
+def _cvat_shape(mark: ExportedMark, kind: str) -> str:
     score = round_confidence(mark.score)
     further = "" if score is None else f' score="{score}"'
     begin = f'label={quoteattr(str(mark.label))} source={quoteattr("consensus")} occluded="0"'

@@ -18,8 +18,9 @@ from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.answer_tables import MARK_CROWDS, build_answers
+from wisecrowd.io.problems import convert_errors
 from wisecrowd.io.tools.exported_answers import ExportedAnswers
-from wisecrowd.io.tools.exported_structures import ExportedStructure, Mark, StructuredAnswer
+from wisecrowd.io.tools.exported_structures import ExportedMark, ExportedStructure, StructuredAnswer
 from wisecrowd.io.tools.question_votes import MACHINE, format_counts, name_machines
 from wisecrowd.utils.text import count_noun
 
@@ -51,7 +52,7 @@ class StructuredQuestion:
     Examples
     --------
     >>> structure = ExportedStructure("names", "spans")
-    >>> structure.add_answer("t1", "ann", [Mark((0, 3), "PER")])
+    >>> structure.add_answer("t1", "ann", [ExportedMark((0, 3), "PER")])
     >>> question = StructuredQuestion(name="names", kind="spans", structure=structure)
     >>> question
     StructuredQuestion('names', spans, 1 answer)
@@ -196,16 +197,17 @@ def build_structured_crowd(structure: ExportedStructure, *, duplicates: str = "e
     Examples
     --------
     >>> structure = ExportedStructure("objects", "boxes", unit="pixels", sizes={"a.jpg": (100, 80)})
-    >>> structure.add_answer("a.jpg", "ann", [Mark((90, 10, 50, 20), "cat")])
+    >>> structure.add_answer("a.jpg", "ann", [ExportedMark((90, 10, 50, 20), "cat")])
     >>> build_structured_crowd(structure)
     Traceback (most recent call last):
         ...
     wisecrowd.errors.InputError: question 'objects': 1 box outside its image, for example x=90, y=10, width=50, height=20 of ...
     """
     try:
-        table = build_structured_table(structure, duplicates=duplicates)
-        columns = {name: name for name in table.column_names}
-        crowd = build_answers(structure.kind, table, columns)
+        with convert_errors():
+            table = build_structured_table(structure, duplicates=duplicates)
+            columns = {name: name for name in table.column_names}
+            crowd = build_answers(structure.kind, table, columns)
     except InputError as error:
         error.args = (f"question {preview([structure.name])}: {error}",)
         raise
@@ -305,9 +307,9 @@ def _build_mark_table(
     return pa.table(columns)
 
 
-def _flatten(answers: Iterable[StructuredAnswer]) -> tuple[list[int], list[Mark]]:
+def _flatten(answers: Iterable[StructuredAnswer]) -> tuple[list[int], list[ExportedMark]]:
     """Return the row and the mark of every mark of some answers."""
-    pairs = [(row, mark) for row, answer in enumerate(answers) for mark in answer if isinstance(mark, Mark)]
+    pairs = [(row, mark) for row, answer in enumerate(answers) for mark in answer if isinstance(mark, ExportedMark)]
     return [row for row, _ in pairs], [mark for _, mark in pairs]
 
 
@@ -374,7 +376,7 @@ def list_classes(structure: ExportedStructure) -> list[str]:
         mark.label
         for answer in (*structure.answers, *structure.truth.values())
         for mark in answer
-        if isinstance(mark, Mark) and mark.label is not None
+        if isinstance(mark, ExportedMark) and mark.label is not None
     }
     return [*structure.options, *sorted(used - structure.options.keys())]
 
