@@ -68,7 +68,7 @@ def select_task_marks(crowd: MarkCrowd, model: MarkAggregator, task: Any) -> Tas
     -------
     TaskMarks
     """
-    code = crowd.tasks.get_loc(task)
+    code = int(crowd.tasks.get_indexer([task])[0])
     part = crowd.take(np.arange(crowd.task_offset[code], crowd.task_offset[code + 1]))
     rows = np.flatnonzero(model.object_task_ == code)
     table = model.candidates_.iloc[rows].reset_index(drop=True)
@@ -185,7 +185,7 @@ def draw_text(marks: TaskMarks, text: Any = None) -> dict[str, Any]:
     crowd = marks.crowd
     chosen = marks.candidates[marks.candidates["chosen"]]
     spans = chosen[["start", "end"]].to_numpy(dtype=np.int64)
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"name": "Result", "style": "pic-result", "spans": spans, "labels": list(map(display_name, chosen["label"]))}
     ]
     for number, code in enumerate(crowd.worker[:MAX_WORKERS]):
