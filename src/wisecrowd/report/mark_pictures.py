@@ -68,7 +68,7 @@ def select_task_marks(crowd: MarkCrowd, model: MarkAggregator, task: Any) -> Tas
     -------
     TaskMarks
     """
-    code = int(crowd.tasks.get_indexer([task])[0])
+    code = int(crowd.tasks.get_indexer(pd.Index([task]))[0])
     part = crowd.take(np.arange(crowd.task_offset[code], crowd.task_offset[code + 1]))
     rows = np.flatnonzero(model.object_task_ == code)
     table = model.candidates_.iloc[rows].reset_index(drop=True)

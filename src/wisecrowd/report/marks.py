@@ -128,6 +128,7 @@ def _write_sentences(diagnosis: MarkDiagnosis) -> list[str]:
         counts = model.objects_["label"].value_counts(normalize=True).head(4)
         named = ", ".join(f"{display_name(label)} {format_percent(share)}" for label, share in counts.items())
         sentences.append(f"The most frequent classes are {named}.")
+    sentences.append("Expected figures are too high if workers make the same errors, or all overlook the same objects.")
     if figures["flagged_workers"]:
         sentences.append(f"{figures['flagged_workers']:,} of {figures['workers']:,} workers are flagged.")
     return sentences
