@@ -49,8 +49,8 @@ figures are means over {SEEDS} seeds, *±* standard deviations over seeds.
 - *detection*, *false alarms*, *edges*: mean absolute error of workers’ rates. *expected F1 − F1* is that of the chosen objects.
 - *Texts*: *ECE* of the probability of single texts that they are right, mean error of the expected share of right words, mean
   absolute error of the accuracy of workers.
-- *Choice of methods*: `compare_methods` without truth on 60 tasks; *best by held-out workers* against the F1 score, or one minus WER, of each
-  method. *loss* is how much lower the chosen method is than the best one.
+- *Choice of methods*: `compare_methods` without truth on 60 tasks. *loss* is how much lower the F1 score (for texts, one minus
+  WER) of the chosen method is than that of the best one.
 - *Public data*: the same on boxes_praznat, ner_mturk_spans (with documents) and CrowdSpeech dev.
 """.splitlines()
 

@@ -151,9 +151,9 @@ def _build_pictures(
     if images is not None:
         thumbnails = embed_thumbnails(task_images, MAX_IMAGE_CHARACTERS, sizes=PICTURE_SIZES)
         sources, notes = thumbnails.sources, thumbnails.notes
-    pictures = []
+    pictures, candidates = [], model.candidates_
     for position, (task, row) in enumerate(shown.iterrows()):
-        marks = select_task_marks(crowd, model, task)
+        marks = select_task_marks(crowd, model, task, candidates)
         if isinstance(crowd, SpanCrowd):
             picture = draw_text(marks, task_texts[position])
         else:
