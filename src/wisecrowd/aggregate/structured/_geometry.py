@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from wisecrowd.aggregate.structured._boundaries import (
     Boundaries,
@@ -22,6 +23,10 @@ Codes = NDArray[np.int64]
 #: The radius of points, in medians of the distance between nearest points of two workers. Two normal errors in the plane
 #: differ by less than 2.5 medians in 99 of 100 cases.
 RADIUS_FACTOR = 2.5
+#: Quantiles of squared distances at which the mixture of near and far points starts, and its iterations.
+START_QUANTILES, MIXTURE_ITERATIONS = (0.1, 0.9), 100
+#: Ratio of mean squared distances, and share of near points, from which the two kinds are told apart.
+MIN_SEPARATION, MIN_NEAR_SHARE = 25.0, 0.05
 #: Pairs of points that are compared to estimate the radius.
 MAX_RADIUS_PAIRS = 1 << 21
 
@@ -145,7 +150,8 @@ def estimate_radius(crowd: MarkCrowd) -> float:
     """Return the distance within which points of two workers are one object.
 
     It is a multiple of the median distance from a point to the nearest point of another worker on the task, over all
-    points and workers. Workers who miss more than half of the objects make it too large; give a radius then.
+    points and workers. Nearest points of different objects are left out if they are clearly farther: squared distances of
+    normal errors, and of points at random, are exponential, so they are separated by a mixture of two exponential distributions.
 
     Parameters
     ----------
@@ -183,4 +189,22 @@ def estimate_radius(crowd: MarkCrowd) -> float:
     order = np.lexsort((distance, worker[second], first))
     key = first[order] * np.int64(crowd.n_workers) + worker[second][order]
     nearest = distance[order][np.append(True, np.diff(key) != 0)]
-    return max(RADIUS_FACTOR * float(np.median(nearest)), 1e-9)
+    return max(RADIUS_FACTOR * _find_typical_distance(nearest), 1e-9)
+
+
+def _find_typical_distance(nearest: Array) -> float:
+    """Return the median distance of nearest points that belong to one object."""
+    square = nearest**2
+    floor = max(float(square.max()), 1e-300) * 1e-12
+    near, far = np.maximum(np.quantile(square, START_QUANTILES), floor)
+    share = 0.5
+    for _ in range(MIXTURE_ITERATIONS):
+        log_odds = np.log(share / (1 - share)) + np.log(far / near) - square * (1 / near - 1 / far)
+        prob = expit(log_odds)
+        total = float(prob.sum())
+        share = float(np.clip(total / len(square), 1e-6, 1 - 1e-6))
+        near = max(float(prob @ square) / max(total, 1e-300), floor)
+        far = max(float((1 - prob) @ square) / max(len(square) - total, 1e-300), floor)
+    if far < MIN_SEPARATION * near or share < MIN_NEAR_SHARE:
+        return float(np.median(nearest))  # one kind of distances
+    return float(np.sqrt(near * np.log(2)))  # the median of an exponential distribution
