@@ -195,7 +195,9 @@ def estimate_radius(crowd: MarkCrowd) -> float:
 def _find_typical_distance(nearest: Array) -> float:
     """Return the median distance of nearest points that belong to one object."""
     square = nearest**2
-    floor = max(float(square.max()), 1e-300) * 1e-12
+    floor = float(square.max()) * 1e-12
+    if not floor > 1e-200:  # all points of an object are the same
+        return float(np.median(nearest))
     near, far = np.maximum(np.quantile(square, START_QUANTILES), floor)
     share = 0.5
     for _ in range(MIXTURE_ITERATIONS):
