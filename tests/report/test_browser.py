@@ -180,7 +180,7 @@ while (walker.nextNode()) {
   const node = walker.currentNode, element = node.parentElement;
   if (!node.data.trim() || !element.checkVisibility({visibilityProperty: true})) continue;
   const style = getComputedStyle(element);
-  if (element.closest('script, style, noscript, title, desc, option')) continue;
+  if (element.closest('script, style, noscript, title, desc, option, .pic-badge')) continue;
   let below = element, paper = 'rgba(0, 0, 0, 0)';
   while (below && /rgba\\(0, 0, 0, 0\\)|transparent/.test(paper)) {
     paper = getComputedStyle(below).backgroundColor; below = below.parentElement;
@@ -208,20 +208,25 @@ def luminance(page: Any, colours: set[str]) -> dict[str, float]:
     return observed
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast(page: Any, scheme: str) -> None:
-    shape(page, 1200, scheme)
-    texts = page.execute_script(TEXTS)
-    find(page, "button.open").click()
-    texts += page.execute_script(TEXTS)
+def find_weak_texts(page: Any, texts: list[Any]) -> set[tuple[str, str, str]]:
+    """Return the texts with too little contrast."""
     light = luminance(page, {colour for _, ink, paper, _ in texts for colour in (ink, paper)})
     weak = set()
     for text, ink, paper, large in texts:
         bright, dim = sorted((light[ink], light[paper]), reverse=True)
         if (bright + 0.05) / (dim + 0.05) < (LARGE if large else PLAIN):
             weak.add((text, ink, paper))
+    return weak
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(page: Any, scheme: str) -> None:
+    shape(page, 1200, scheme)
+    texts = page.execute_script(TEXTS)
+    find(page, "button.open").click()
+    texts += page.execute_script(TEXTS)
     assert len(texts) > 500
-    assert weak == set()
+    assert find_weak_texts(page, texts) == set()
 
 
 def test_controls_have_accessible_names(page: Any) -> None:
@@ -313,4 +318,35 @@ def test_small_page_opens(browser: Any, tmp_path: Path) -> None:
     browser.get(path.as_uri())
     assert browser.title == "Crowd report"
     assert len(browser.find_elements("css selector", "#worker-table tbody tr")) == 3
+    assert browser.get_log("browser") == []
+
+
+def make_span_page() -> report.Report:
+    crowd = wc.simulate_spans(n_tasks=15, n_workers=11, votes_per_task=10, random_state=0).crowd
+    frame = crowd.to_frame().replace({"worker": {"w3": HOSTILE}, "label": {"c1": HOSTILE}})
+    texts = {task: [HOSTILE, *(f"word{number}" for number in range(200))] for task in crowd.tasks}
+    return report.build(wc.SpanCrowd.from_frame(frame), texts=texts, compare=False)
+
+
+def make_box_page() -> report.Report:
+    crowd = wc.simulate_boxes(n_tasks=15, n_workers=11, votes_per_task=10, random_state=0).crowd
+    return report.build(wc.BoxCrowd.from_frame(crowd.to_frame().replace({"worker": {"w3": HOSTILE}})), compare=False)
+
+
+def make_text_page() -> report.Report:
+    crowd = wc.simulate_texts(n_tasks=15, n_workers=6, accuracy=0.6, words_per_text=30, random_state=0).crowd
+    frame = crowd.to_frame()
+    return report.build(wc.TextCrowd.from_frame(frame.assign(text=HOSTILE + " " + frame["text"])), compare=False)
+
+
+@pytest.mark.parametrize("make_page", [make_span_page, make_box_page, make_text_page])
+def test_pages_of_objects_and_texts(browser: Any, tmp_path: Path, make_page: Any) -> None:
+    address = make_page().save(tmp_path / "page.html").as_uri()
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        shape(browser, width, scheme)
+        browser.get(address)
+        assert browser.title == "Crowd report"
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert len(browser.find_elements("css selector", ".pic-card")) == 12
+        assert find_weak_texts(browser, browser.execute_script(TEXTS)) == set()
     assert browser.get_log("browser") == []

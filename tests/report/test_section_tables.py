@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
-from wisecrowd import simulate_spans
+from wisecrowd import simulate_spans, simulate_texts
 from wisecrowd.report.section_tables import (
     build_method_section,
     build_worker_section,
@@ -43,6 +44,14 @@ def test_too_few_votes_have_no_comparison() -> None:
     crowd = simulate_spans(n_tasks=2, n_workers=2, votes_per_task=2, random_state=0).crowd
     assert compare_if_possible(crowd) is None
     assert build_method_section(None) is None
+
+
+def test_a_large_crowd_is_represented_by_random_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = simulate_texts(n_tasks=40, n_workers=6, votes_per_task=5, random_state=0).crowd
+    monkeypatch.setattr("wisecrowd.report.section_tables.MAX_COMPARED_VOTES", 100)
+    comparison = compare_if_possible(crowd)
+    assert comparison is not None
+    assert "100 held-out texts" in comparison.summary
 
 
 def test_findings_are_errors_and_warnings() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -60,7 +60,7 @@ def check(
     from wisecrowd.io.validation.vote_checks import check_votes, find_options
 
     path, arguments = resolve_path(votes), reading.read_arguments()
-    media = {
+    media: dict[str, Any] = {
         name: None if file is None else resolve_path(file)
         for name, file in (("images", images), ("documents", documents))
     }

@@ -135,7 +135,7 @@ def match_marks(
     """
     overlaps = find_overlaps(crowd, object_task, object_coordinates, radius)
     is_near = overlaps.similarity >= min_similarity
-    mark, target, similarity = (column[is_near] for column in overlaps)
+    mark, target, similarity = overlaps.mark[is_near], overlaps.target[is_near], overlaps.similarity[is_near]
     order = np.lexsort((target, -similarity, mark))
     mark, target, similarity = mark[order], target[order], similarity[order]
     is_first = _mark_changes(mark)

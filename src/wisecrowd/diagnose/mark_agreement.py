@@ -19,7 +19,7 @@ OVERLAP, HALF_IOU = 0.5, 2 / 3
 TOLERANCE = 1e-9
 
 
-class PairwiseAgreement(NamedTuple):
+class MarkAgreement(NamedTuple):
     """Matches between the marks of every two workers on the same tasks.
 
     Parameters
@@ -48,7 +48,7 @@ class PairwiseAgreement(NamedTuple):
 
 def compute_pairwise_agreement(
     crowd: MarkCrowd, *, min_similarity: float = OVERLAP, radius: float = 1.0
-) -> PairwiseAgreement:
+) -> MarkAgreement:
     """Compute the agreement of every two workers on the tasks that both have seen.
 
     Parameters
@@ -63,7 +63,7 @@ def compute_pairwise_agreement(
 
     Returns
     -------
-    PairwiseAgreement
+    MarkAgreement
 
     Examples
     --------
@@ -89,7 +89,7 @@ def compute_pairwise_agreement(
     total = np.bincount(crowd.worker, n_marks * n_others + in_task[crowd.task] - n_marks, n_workers)
     has_iou = crowd.answer_type != "points" and len(similarity) > 0
     mean_iou = float((similarity / (2 - similarity)).mean()) if has_iou else float("nan")
-    return PairwiseAgreement(matched.astype(np.float64), total.astype(np.float64), mean_iou)
+    return MarkAgreement(matched.astype(np.float64), total.astype(np.float64), mean_iou)
 
 
 def compute_alpha_u(crowd: SpanCrowd, lengths: NDArray[Any] | None = None) -> float:

@@ -15,7 +15,7 @@ from wisecrowd.base.mark_aggregator import MarkAggregator
 from wisecrowd.base.registry import find
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.spans import SpanCrowd
-from wisecrowd.diagnose.mark_agreement import HALF_IOU, PairwiseAgreement, compute_alpha_u, compute_pairwise_agreement
+from wisecrowd.diagnose.mark_agreement import HALF_IOU, MarkAgreement, compute_alpha_u, compute_pairwise_agreement
 from wisecrowd.diagnose.mark_habits import describe_habits
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.utils.notebook import render_html
@@ -195,7 +195,7 @@ class MarkDiagnosis:
         )
 
     @cached_property
-    def agreement(self) -> PairwiseAgreement:
+    def agreement(self) -> MarkAgreement:
         """Agreement of every two workers on overlapping marks of the same class."""
         return compute_pairwise_agreement(self.crowd, radius=self._radius)
 

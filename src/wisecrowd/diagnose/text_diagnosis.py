@@ -138,7 +138,7 @@ class TextDiagnosis:
         distance += np.bincount(crowd.worker[second], self._pair_distance, n_workers)
         n_pairs = np.bincount(crowd.worker[np.concatenate([first, second])], minlength=n_workers)
         text = np.arange(crowd.n_votes)
-        answer = crowd.n_votes + crowd.task
+        answer = crowd.n_votes + crowd.task.astype(np.int64)
         edits = count_edits(words, answer, words, text)
         characters = self._tokenize("characters")
         character_edits = compute_edit_distances(characters, answer, characters, text)

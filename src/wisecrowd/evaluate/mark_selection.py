@@ -89,9 +89,9 @@ def list_decisions(crowd: MarkCrowd) -> MarkDecisions:
     >>> list_decisions(SpanCrowd.from_frame(frame)).given.tolist()
     [1, 1, 0, 0, 0, 1]
     """
-    method: Any = find(DEFAULT_METHODS[crowd.answer_type])(model="majority")
+    method: Any = find(DEFAULT_METHODS[crowd.answer_type])()
     with ignore_fit_warnings():
-        reference = method.fit(crowd)
+        reference = method.set_params(model="majority").fit(crowd)
     radius = float(getattr(reference, "radius_", 1.0))
     task, places = reference.object_task_.astype(np.int64), reference.object_coordinates_
     matches = match_marks(crowd, task, places, radius=radius)

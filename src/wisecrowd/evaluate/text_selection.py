@@ -203,7 +203,7 @@ def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], n_texts: 
     """Write the recommendation and its evidence."""
     best = tied_methods[0]
     heldout = f"{n_texts:,} held-out texts"
-    edits = f"{table.loc[best, 'heldout_wer']:.3f} edits per word"
+    edits = f"{float(table['heldout_wer'][best]):.3f} edits per word"
     if len(table) == 1:
         return f"Only {best} was compared: its texts differ from {heldout} by {edits}."
     if len(tied_methods) > 1:

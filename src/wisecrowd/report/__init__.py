@@ -314,7 +314,7 @@ def _build_objects(
 
     suitable = {"spans": ("texts",), "boxes": ("images",), "points": ("images",)}.get(votes.answer_type, ())
     others = {name: value for name, value in media.items() if name not in suitable}
-    if unusable := [name for name, value in (unused | others).items() if value is not None]:
+    if unusable := [name for name, value in {**unused, **others}.items() if value is not None]:
         raise UsageError(f"the report on {votes.answer_type} takes no {', '.join(unusable)}; leave this out")
     load_templates()  # a missing extra should be reported before the work starts
     if isinstance(votes, TextCrowd):
@@ -323,8 +323,9 @@ def _build_objects(
         images, texts = media["images"], as_task_series(media["texts"], "text")
         if isinstance(images, str | os.PathLike):
             images = read_images(images)
-        has_tokens = texts is not None and len(texts) and not isinstance(texts.iloc[0], str)
-        documents = pd.DataFrame({"task": texts.index, "tokens": list(map(list, texts))}) if has_tokens else None
+        documents = None
+        if texts is not None and len(texts) and not isinstance(texts.iloc[0], str):
+            documents = pd.DataFrame({"task": texts.index, "tokens": list(map(list, texts))})
         content = build_mark_content(
             votes, model=model, compare=compare, texts=texts, images=as_task_series(images, "image"), documents=documents,
             command=command,

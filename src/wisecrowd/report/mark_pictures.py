@@ -52,7 +52,9 @@ class TaskMarks(NamedTuple):
     workers: list[list[Any]]
 
 
-def select_task_marks(crowd: MarkCrowd, model: MarkAggregator, task: Any) -> TaskMarks:
+def select_task_marks(
+    crowd: MarkCrowd, model: MarkAggregator, task: Any, candidates: pd.DataFrame | None = None
+) -> TaskMarks:
     """Return the marks and candidates of one task.
 
     Parameters
@@ -63,15 +65,17 @@ def select_task_marks(crowd: MarkCrowd, model: MarkAggregator, task: Any) -> Tas
         Fitted method.
     task : object
         Task id.
+    candidates : DataFrame, default=None
+        ``candidates_`` of the method, if several tasks are selected.
 
     Returns
     -------
     TaskMarks
     """
-    code = crowd.tasks.get_loc(task)
+    code = int(crowd.tasks.get_indexer(pd.Index([task]))[0])
     part = crowd.take(np.arange(crowd.task_offset[code], crowd.task_offset[code + 1]))
     rows = np.flatnonzero(model.object_task_ == code)
-    table = model.candidates_.iloc[rows].reset_index(drop=True)
+    table = (model.candidates_ if candidates is None else candidates).iloc[rows].reset_index(drop=True)
     doubt = np.abs(table["confidence"].to_numpy() - model.threshold_)
     order = np.lexsort((np.arange(len(rows)), doubt))
     radius = float(getattr(model, "radius_", 1.0))
@@ -185,7 +189,7 @@ def draw_text(marks: TaskMarks, text: Any = None) -> dict[str, Any]:
     crowd = marks.crowd
     chosen = marks.candidates[marks.candidates["chosen"]]
     spans = chosen[["start", "end"]].to_numpy(dtype=np.int64)
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"name": "Result", "style": "pic-result", "spans": spans, "labels": list(map(display_name, chosen["label"]))}
     ]
     for number, code in enumerate(crowd.worker[:MAX_WORKERS]):

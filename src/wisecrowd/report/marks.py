@@ -128,6 +128,7 @@ def _write_sentences(diagnosis: MarkDiagnosis) -> list[str]:
         counts = model.objects_["label"].value_counts(normalize=True).head(4)
         named = ", ".join(f"{display_name(label)} {format_percent(share)}" for label, share in counts.items())
         sentences.append(f"The most frequent classes are {named}.")
+    sentences.append("Expected figures are too high if workers make the same errors, or all overlook the same objects.")
     if figures["flagged_workers"]:
         sentences.append(f"{figures['flagged_workers']:,} of {figures['workers']:,} workers are flagged.")
     return sentences
@@ -150,9 +151,9 @@ def _build_pictures(
     if images is not None:
         thumbnails = embed_thumbnails(task_images, MAX_IMAGE_CHARACTERS, sizes=PICTURE_SIZES)
         sources, notes = thumbnails.sources, thumbnails.notes
-    pictures = []
+    pictures, candidates = [], model.candidates_
     for position, (task, row) in enumerate(shown.iterrows()):
-        marks = select_task_marks(crowd, model, task)
+        marks = select_task_marks(crowd, model, task, candidates)
         if isinstance(crowd, SpanCrowd):
             picture = draw_text(marks, task_texts[position])
         else:

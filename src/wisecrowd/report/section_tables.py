@@ -11,6 +11,8 @@ import pandas as pd
 from wisecrowd.base.citations import cite, format_citation
 from wisecrowd.base.registry import find
 from wisecrowd.base.run_record import record_run
+from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import WisecrowdError
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
 from wisecrowd.io.validation.vote_checks import check_votes
@@ -27,6 +29,8 @@ from wisecrowd.utils.text import (
 
 #: Rows of a table on the page.
 MAX_ROWS = 300
+#: Votes with which methods are compared; a larger crowd is represented by random tasks.
+MAX_COMPARED_VOTES = 25_000
 
 Cell = dict[str, Any]
 
@@ -81,7 +85,7 @@ def build_worker_section(
 
 
 def compare_if_possible(votes: Any, documents: Any = None) -> Comparison | None:
-    """Compare methods by held-out votes.
+    """Compare methods by held-out votes; marks and texts of a large crowd by those of random tasks.
 
     Parameters
     ----------
@@ -95,6 +99,11 @@ def compare_if_possible(votes: Any, documents: Any = None) -> Comparison | None:
     Comparison or None
         None if there are too few votes.
     """
+    if isinstance(votes, MarkCrowd | TextCrowd) and votes.n_votes > MAX_COMPARED_VOTES:
+        order = np.random.default_rng(0).permutation(votes.n_tasks)
+        is_chosen = np.zeros(votes.n_tasks, dtype=bool)
+        is_chosen[order[np.cumsum(votes.votes_per_task[order]) <= MAX_COMPARED_VOTES]] = True
+        votes = votes.take(is_chosen[votes.task])
     try:
         return compare_methods(votes, None, documents)
     except WisecrowdError:  # too few votes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from wisecrowd.base.text_aggregator import TextAggregator
 from wisecrowd.data.texts import TextCrowd, tokenize
@@ -36,7 +37,7 @@ def build_slots(crowd: TextCrowd, model: TextAggregator, task: Any) -> dict[str,
         Words of the inferred text (head), and rows of workers with cells: text, and kind "same", "other", "missing" or "added".
         Words that nobody of the result has are in slots of their own.
     """
-    code = int(crowd.tasks.get_loc(task))
+    code = int(crowd.tasks.get_indexer(pd.Index([task]))[0])
     rows = range(int(crowd.task_offset[code]), int(crowd.task_offset[code + 1]))[:MAX_WORKERS]
     texts = [str(model.answer_texts_[code]), *(str(crowd.text[row]) for row in rows)]
     tokens = tokenize(texts, normalisation=model.normalisation, unit=model.unit)

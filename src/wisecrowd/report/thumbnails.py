@@ -128,7 +128,7 @@ def measure_image(image: Any) -> tuple[int, int] | None:
     images_module = _import_pillow()
     data = _read_bytes(image, MAX_FILE_BYTES)
     image_format = None if isinstance(data, str) else detect_image_format(data)
-    if image_format is None:
+    if image_format is None or isinstance(data, str):
         return None
     try:
         with images_module.open(io.BytesIO(data), formats=(image_format,)) as opened:

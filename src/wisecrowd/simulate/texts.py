@@ -84,7 +84,8 @@ def simulate_texts(
         )
     if not 0 < accuracy < 1:
         raise UsageError(f"accuracy must be between 0 and 1; got {accuracy}")
-    if len(error_shares) != 3 or min(error_shares) < 0 or not np.isclose(sum(error_shares), 1):
+    shares = np.asarray(error_shares, dtype=np.float64)
+    if shares.shape != (3,) or shares.min() < 0 or not np.isclose(shares.sum(), 1):
         raise UsageError(f"error_shares must be three shares that add up to 1; got {error_shares}")
     rng = np.random.default_rng(random_state)
     rates = 1 / (1 + np.exp(-(np.log(accuracy / (1 - accuracy)) + worker_spread * rng.standard_normal(n_workers))))

@@ -21,6 +21,14 @@ def test_points_are_found_with_calibrated_confidence() -> None:
     assert np.abs(np.bincount(bins, confidence - score.is_match)).sum() / len(bins) <= 0.05
 
 
+def test_false_alarms_do_not_widen_the_radius() -> None:
+    # Less than half of the nearest points of two workers are the same object.
+    simulation = simulate_points(n_tasks=100, false_alarms=1.0, detection_rate=0.6, random_state=0)
+    fitted = PointConsensus().fit(simulation.crowd)
+    assert fitted.radius_ < 40
+    assert score_objects(fitted.objects_, simulation.truth, kind="points", radius=15).f1 > 0.85
+
+
 @pytest.mark.slow
 def test_the_radius_can_be_given() -> None:
     crowd = simulate_points(n_tasks=50, random_state=2).crowd

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from wisecrowd.aggregate.structured._boundaries import (
     PRECISION_PRIOR,
@@ -33,6 +34,10 @@ Codes = NDArray[np.int64]
 RADIUS_FACTOR = 2.5
 #: Smallest distance of a worker's polygons from the result, so that no worker decides alone.
 MIN_DISTANCE = 0.01
+#: Quantiles of squared distances at which the mixture of near and far points starts, and its iterations.
+START_QUANTILES, MIXTURE_ITERATIONS = (0.1, 0.9), 100
+#: Ratio of mean squared distances, and share of near points, from which the two kinds are told apart.
+MIN_SEPARATION, MIN_NEAR_SHARE = 25.0, 0.05
 #: Pairs of points that are compared to estimate the radius.
 MAX_RADIUS_PAIRS = 1 << 21
 
@@ -225,7 +230,8 @@ def estimate_radius(crowd: MarkCrowd) -> float:
     """Return the distance within which points of two workers are one object.
 
     It is a multiple of the median distance from a point to the nearest point of another worker on the task, over all
-    points and workers. Workers who miss more than half of the objects make it too large; give a radius then.
+    points and workers. Nearest points of different objects are left out if they are clearly farther: squared distances of
+    normal errors, and of points at random, are exponential, so they are separated by a mixture of two exponential distributions.
 
     Parameters
     ----------
@@ -263,4 +269,24 @@ def estimate_radius(crowd: MarkCrowd) -> float:
     order = np.lexsort((distance, worker[second], first))
     key = first[order] * np.int64(crowd.n_workers) + worker[second][order]
     nearest = distance[order][np.append(True, np.diff(key) != 0)]
-    return max(RADIUS_FACTOR * float(np.median(nearest)), 1e-9)
+    return max(RADIUS_FACTOR * _find_typical_distance(nearest), 1e-9)
+
+
+def _find_typical_distance(nearest: Array) -> float:
+    """Return the median distance of nearest points that belong to one object."""
+    square = nearest**2
+    floor = float(square.max()) * 1e-12
+    if not floor > 1e-200:  # all points of an object are the same
+        return float(np.median(nearest))
+    near, far = np.maximum(np.quantile(square, START_QUANTILES), floor)
+    share = 0.5
+    for _ in range(MIXTURE_ITERATIONS):
+        log_odds = np.log(share / (1 - share)) + np.log(far / near) - square * (1 / near - 1 / far)
+        prob = expit(log_odds)
+        total = float(prob.sum())
+        share = float(np.clip(total / len(square), 1e-6, 1 - 1e-6))
+        near = max(float(prob @ square) / max(total, 1e-300), floor)
+        far = max(float((1 - prob) @ square) / max(len(square) - total, 1e-300), floor)
+    if far < MIN_SEPARATION * near or share < MIN_NEAR_SHARE:
+        return float(np.median(nearest))  # one kind of distances
+    return float(np.sqrt(near * np.log(2)))  # the median of an exponential distribution

@@ -58,18 +58,19 @@ def check_mark_rows(kind: type[MarkCrowd], table: pa.Table, columns: Mapping[str
     names = [columns[role] for role in kind.coordinate_names]
     values, is_text = _read_numbers(table, names)
     is_missing = np.isnan(values) & ~is_text
-    is_empty = is_missing.all(axis=1)
-    is_partial = is_missing.any(axis=1) & ~is_empty & ~is_text.any(axis=1)
-    is_given = ~is_missing.any(axis=1) & ~is_text.any(axis=1)
+    has_text: Mask = np.asarray(is_text.any(axis=1))
+    lacks_some: Mask = np.asarray(is_missing.any(axis=1))
+    is_partial: Mask = lacks_some & ~is_missing.all(axis=1) & ~has_text
+    is_given: Mask = ~lacks_some & ~has_text
     with np.errstate(invalid="ignore"):
-        is_wild = is_given & ~(np.abs(values) <= MAX_COORDINATE).all(axis=1)
+        is_wild: Mask = is_given & ~(np.abs(values) <= MAX_COORDINATE).all(axis=1)
     lacks_id = np.zeros(table.num_rows, dtype=bool)
     for role in ("task", "worker"):
         lacks_id |= vocab.find_missing(table[columns[role]])
     listed = ", ".join(names)
     problems: list[tuple[str, Mask, str, str]] = [
         ("missing-ids", lacks_id, "row without a task or a worker", "Add the ids, or remove the rows."),
-        ("no-numbers", is_text.any(axis=1), f"row with a text in {listed}", "Write numbers with a decimal point."),
+        ("no-numbers", has_text, f"row with a text in {listed}", "Write numbers with a decimal point."),
         (
             "partial-coordinates",
             is_partial,

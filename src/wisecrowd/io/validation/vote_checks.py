@@ -153,11 +153,11 @@ def _check_table(
             if answers is not None:
                 if options.normalise:
                     raise UsageError("normalise= (--normalise) applies to ordinary votes only; leave it out")
-                answer_type, table, columns, further = answers
+                answer_type, table, by_role, further = answers
                 further |= {
                     name: media for name, media in (("images", images), ("documents", documents)) if media is not None
                 }
-                summary = _check_answer_table(answer_type, table, columns, further, options, findings)
+                summary = _check_answer_table(answer_type, table, by_role, further, options, findings)
                 return ValidationReport(source=name, summary=summary, findings=tuple(findings))
             if images is not None or documents is not None:
                 raise UsageError(
