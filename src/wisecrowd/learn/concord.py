@@ -190,7 +190,7 @@ class Concord(ClassifierEM):
             [(*component.view, component.ridge, component.log_likelihood, component.weight) for component in tried],
             columns=["view", "width", "l2", "log_likelihood", "weight"],
         )
-        self.l2_ = float(self.choice_.loc[self.choice_["weight"].idxmax(), "l2"])
+        self.l2_ = max(tried, key=lambda component: component.weight).ridge
         self.discount_, self.strength_, self.sharpness_ = run.discount, run.strength, 1.0
         self.heldout_accuracy_, self.feature_gain_ = run.measure_gain(result.statistics)
         self.trace_, self.n_iter_, self.converged_ = np.asarray(result.trace), len(result.trace), result.converged
