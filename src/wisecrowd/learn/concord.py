@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.fields import fitted, method_class, parameter
-from wisecrowd.classifiers.kernel_ridge import RIDGES, Component, KernelMachine, KernelRidge
+from wisecrowd.classifiers.kernel_ridge import RIDGES, WEIGHT_RIDGE, Component, KernelMachine, KernelRidge
 from wisecrowd.classifiers.score_weights import fit_score_weights
 from wisecrowd.classifiers.soft_classifier import SoftClassifier, flatten_rows
 from wisecrowd.data.crowd import Crowd
@@ -190,7 +190,7 @@ class Concord(ClassifierEM):
             [(*component.view, component.ridge, component.log_likelihood, component.weight) for component in tried],
             columns=["view", "width", "l2", "log_likelihood", "weight"],
         )
-        self.l2_ = float(self.choice_.loc[self.choice_["weight"].idxmax(), "l2"])
+        self.l2_ = max(tried, key=lambda component: component.weight).ridge
         self.discount_, self.strength_, self.sharpness_ = run.discount, run.strength, 1.0
         self.heldout_accuracy_, self.feature_gain_ = run.measure_gain(result.statistics)
         self.trace_, self.n_iter_, self.converged_ = np.asarray(result.trace), len(result.trace), result.converged
@@ -294,7 +294,9 @@ class _KernelRun:
         """Return the weight of the features under which the votes are most probable."""
         by_task = [discount * part[self.training] for part in evidence.by_task]
         start = np.maximum(self.weight, 0.1)
-        return fit_score_weights(scores[None], self.workers.log_priors, by_task, start=start).weights
+        # The same penalty as in the choice of views: votes that the features explain without exception would ask for certainty.
+        ridge = WEIGHT_RIDGE * sum(component.weight**2 for component in self.components)
+        return fit_score_weights(scores[None], self.workers.log_priors, by_task, start=start, ridge=ridge).weights
 
     def _score_discount(self, evidence: VoteEvidence, scores: Rows, discount: float) -> float:
         """Return the log-likelihood of votes that are predicted from the others with a discount."""
