@@ -275,7 +275,8 @@ def benchmark() -> Benchmark:
             "chosen by the truth, and the last iteration is scored. *Test* is the classifier "
             "on tasks without votes; *training tasks* is the posterior on tasks with votes. NLL is the mean negative "
             "log-probability of the true class, ECE the expected calibration error; learners are not calibrated unless "
-            "they do so by themselves. Seconds are those of the processor. Mean and standard deviation over three seeds (folds, networks).",
+            "they do so by themselves. Seconds are those of the processor. Mean and standard deviation over three seeds "
+            "(folds, networks).",
             "Movie reviews are left out: their votes are numbers, and learners need classes.",
         ),
         time_limit=900,
