@@ -9,6 +9,7 @@ results/encoders.md beside this file.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import warnings
 from pathlib import Path
@@ -22,7 +23,6 @@ from tables import Ledger
 import wisecrowd as wc
 from wisecrowd.encoders.image_encoder import ImageEncoder
 from wisecrowd.encoders.text_encoder import TextEncoder
-from wisecrowd.io.datasets import find_dataset_folders
 
 PROTOCOL = [
     "Accuracy of Raykar on the tasks of five folds whose votes and contents it was not trained with (encoders are fitted to",
@@ -45,10 +45,7 @@ def score(crowd: wc.Crowd, truth: pd.Series, contents: Any, encoder: Any, seed: 
     known = truth.loc[crowd.tasks].to_numpy()
     for number in range(FOLDS):
         train = fold != number
-        if encoder is None:
-            rows = np.asarray(contents, dtype=np.float64)
-        else:
-            rows = encoder().fit(contents[train]).transform(contents)
+        rows = contents if encoder is None else encoder().fit(contents[train]).transform(contents)
         model = wc.Raykar().fit(rows[train], crowd[train].replace_fields(has_task_order=True))
         right[~train] = model.predict(rows[~train]) == known[~train]
         trained.append(float((model.labels_.to_numpy() == known[train]).mean()))
@@ -60,10 +57,9 @@ def add(ledger: Ledger, data: str, crowd: wc.Crowd, truth: pd.Series, sources: d
     for title, (contents, encoder) in sources.items():
         scores = np.array([score(crowd, truth, contents, encoder, seed) for seed in range(SEEDS)])
         held_out, trained, constant = scores.mean(axis=0)
-        ledger.note(
-            "Default features beside embeddings", data=data, features=title,
-            **{"held-out tasks": held_out, "sd": float(scores[:, 0].std(ddof=1)), "training tasks": trained, "most frequent class": constant},
-        )  # fmt: skip
+        figures = {"held-out tasks": held_out, "sd": float(scores[:, 0].std(ddof=1)), "training tasks": trained}
+        figures["most frequent class"] = constant
+        ledger.note("Default features beside embeddings", data=data, features=title, **figures)
 
 
 def add_texts(ledger: Ledger) -> None:
@@ -78,18 +74,19 @@ def add_texts(ledger: Ledger) -> None:
         assert dataset.truth is not None
         tasks = dataset.crowd.tasks
         texts = dataset.texts.loc[tasks, columns].astype(str).agg(" ".join, axis=1).to_numpy(dtype=object)
-        sources = {"TF-IDF": (texts, TextEncoder), "embedding": (dataset.features.loc[tasks].to_numpy(), None)}
+        sources = {
+            "TF-IDF": (texts, TextEncoder),
+            "embedding": (dataset.features.loc[tasks].to_numpy(dtype=np.float64), None),
+        }
         add(ledger, title, dataset.crowd, dataset.truth, sources)
 
 
-def add_images(ledger: Ledger) -> None:
+def add_images(ledger: Ledger, path: Path) -> None:
     """Compare the default features of images with pixels."""
     from PIL import Image
 
-    arrays = np.load(find_dataset_folders()["fashion_mnist"] / "images.npz")
-    names = sorted(arrays.files)
-    images = next(arrays[name] for name in names if arrays[name].ndim == 3)[:N_IMAGES]
-    labels = next(arrays[name] for name in names if arrays[name].ndim == 1)[:N_IMAGES]
+    with np.load(path) as arrays:
+        images, labels = arrays["X"][:N_IMAGES], arrays["y"][:N_IMAGES].astype(np.int64)
     rng = np.random.default_rng(0)
     worker = np.stack([rng.permutation(20)[:3] for _ in range(N_IMAGES)])
     accuracy = rng.uniform(0.4, 0.9, size=20)
@@ -104,8 +101,8 @@ def add_images(ledger: Ledger) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         paths = np.array([Path(folder) / f"{number}.png" for number in range(N_IMAGES)], dtype=object)
-        for path, pixels in zip(paths, images, strict=True):
-            Image.fromarray(pixels.astype(np.uint8)).save(path)
+        for file, pixels in zip(paths, images, strict=True):
+            Image.fromarray(pixels).save(file)
         sources = {"image features": (paths, ImageEncoder), "pixels": (images.reshape(N_IMAGES, -1) / 255, None)}
         add(ledger, "Clothes", crowd, pd.Series(labels, index=range(N_IMAGES)), sources)
 
@@ -117,8 +114,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     ledger = Ledger()
     add_texts(ledger)
-    if "fashion_mnist" in find_dataset_folders():
-        add_images(ledger)
+    for folder in os.environ.get("WISECROWD_DATA", "").split(os.pathsep):
+        if (file := Path(folder) / "fashion_mnist" / "images.npz").is_file():
+            add_images(ledger, file)
     ledger.report(
         "encoders",
         "Features without a feature file",
