@@ -30,6 +30,9 @@ def test_every_benchmark_has_been_run_without_failures(session: Session) -> None
     rows = session.rows
     assert rows
     assert [row["reason"] for row in rows if row["status"] == FAILED] == []
+    if session.benchmark.incomplete:
+        assert session.benchmark.incomplete in session.benchmark.remarks
+        pytest.skip(session.benchmark.incomplete)
     answered = {(row["entry"], row["data"]) for row in rows}
     known = {data for _, data in answered}
     missing = {(entry, data) for entry, data, _ in session.benchmark.cells if data in known} - answered

@@ -179,6 +179,8 @@ class Benchmark:
         The data are those on this machine. Stored results on other data stay in the table.
     time_limit : float or None
         Seconds after which a cell is stopped.
+    incomplete : str
+        Reason why the stored results lack cells, for the remarks; empty if they are complete.
 
     Examples
     --------
@@ -209,6 +211,7 @@ class Benchmark:
     ranked: bool = False
     data_at_hand: bool = False
     time_limit: float | None = None
+    incomplete: str = ""
 
     @property
     def cells(self) -> list[tuple[str, str, int]]:
