@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.seeding import fork_random_state, select_device
+from wisecrowd.nn.seeding import fork_random_state, get_sum_dtype, select_device
 
 torch = pytest.importorskip("torch")
 
@@ -48,3 +50,34 @@ def test_other_devices_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"torch cannot use the device '{name}'"):
         select_device(name)
     assert select_device("auto").type in ("cpu", "cuda")
+
+
+class FakeLibrary:
+    """Library with a single device, as `torch.mps`."""
+
+    def __init__(self) -> None:
+        self.state = torch.zeros(2, dtype=torch.uint8)
+
+    def manual_seed(self, seed: int) -> None:
+        self.state = torch.full((2,), seed, dtype=torch.uint8)
+
+    def get_rng_state(self) -> Any:
+        return self.state.clone()
+
+    def set_rng_state(self, state: Any) -> None:
+        self.state = state
+
+
+def test_the_stream_of_mps_is_forked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = FakeLibrary()
+    monkeypatch.setattr(torch, "mps", library)
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: torch.zeros(0))
+    device = torch.device("mps")
+    with fork_random_state(device, 7) as get_state:
+        assert library.state.tolist() == [7, 7]
+        state = get_state()
+    assert library.state.tolist() == [0, 0]
+    with fork_random_state(device, state):
+        assert library.state.tolist() == [7, 7]
+    assert get_sum_dtype(device) == torch.float32
+    assert get_sum_dtype(torch.device("cpu")) == torch.float64

@@ -138,5 +138,5 @@ class CoNAL(DeepLearner):
     def common_(self) -> NDArray[np.float64]:
         """Label probabilities by the common confusion alone, (n_classes, n_classes); rows sum to one."""
         self._check_fitted("posterior_")
-        matrix = self.network_.worker_parameters.C.detach().double()
+        matrix = self.network_.worker_parameters.C.detach().cpu().double()
         return np.asarray(import_torch().softmax(matrix, dim=1).cpu().numpy())

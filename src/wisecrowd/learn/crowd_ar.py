@@ -143,4 +143,4 @@ class CrowdAR(DeepLearner):
     def expertise_(self) -> NDArray[np.float64]:
         """Expertise e of every worker for every class, from 0 to 1, (n_workers, n_classes)."""
         self._check_fitted("posterior_")
-        return np.asarray(self.network_.worker_table("E").detach().double().sigmoid().cpu().numpy())
+        return np.asarray(self.network_.worker_table("E").detach().cpu().double().sigmoid().numpy())

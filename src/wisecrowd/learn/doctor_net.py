@@ -230,7 +230,7 @@ class DoctorNet(DeepLearner):
     ) -> None:
         (network,) = trained.networks
         total = sum(
-            self._weight_scores(network, hidden).softmax(dim=1).sum(dim=0).double().cpu().numpy()
+            self._weight_scores(network, hidden).softmax(dim=1).sum(dim=0).cpu().double().numpy()
             for _, hidden, _ in network.iterate_batches(X)
         )
         self.committee_ = np.asarray(_get_committee(network).cpu().numpy())

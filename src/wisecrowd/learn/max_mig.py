@@ -112,7 +112,7 @@ class MaxMIG(DeepLearner):
     def votes_weigh_(self) -> NDArray[np.float64]:
         """Weights U of the votes, (n_workers, n_classes, n_classes), by worker, true class and label."""
         self._check_fitted("posterior_")
-        return np.asarray(self.network_.worker_table("U").detach().double().cpu().numpy())
+        return np.asarray(self.network_.worker_table("U").detach().cpu().double().numpy())
 
     def _pair_label_probs(
         self, network: CrowdNetwork, pairs: Pairs, tally: NDArray[np.float64], prior: CrowdPrior

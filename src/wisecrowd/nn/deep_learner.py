@@ -320,7 +320,7 @@ class DeepLearner(Learner):
     def _network_class_probs(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the class probabilities of one network, (n_tasks, n_classes)."""
         batches = [
-            self._class_probs(network, hidden, logits).double().cpu().numpy()
+            self._class_probs(network, hidden, logits).cpu().double().numpy()
             for _, hidden, logits in network.iterate_batches(X)
         ]
         return np.concatenate(batches) if batches else np.empty((0, network.n_classes))
@@ -464,7 +464,7 @@ def predict_label_probs(
         task, worker = (torch.from_numpy(code).to(inputs.device) for code in codes)
         ones = torch.ones_like(task)
         batch = Batch(network, inputs, hidden, logits, task, worker, label=0 * ones, weight=ones)
-        probs = label_log_probs(batch).exp().double().cpu().numpy()
+        probs = label_log_probs(batch).exp().cpu().double().numpy()
         batches.append(probs.reshape(len(inputs), len(workers), -1))
     return np.concatenate(batches)
 

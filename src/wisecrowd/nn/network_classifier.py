@@ -253,7 +253,7 @@ class NetworkClassifier(SoftClassifier):
         module.eval()
         blocks = [rows[start : start + PREDICTION_BATCH_SIZE] for start in range(0, len(rows), PREDICTION_BATCH_SIZE)]
         with import_torch().no_grad():
-            logits = [module(self.to_tensor(block)).double().cpu().numpy() for block in blocks]
+            logits = [module(self.to_tensor(block)).cpu().double().numpy() for block in blocks]
         return np.concatenate(logits) if logits else np.empty((0, self.n_classes))
 
     @property

@@ -197,7 +197,7 @@ class PerTaskConfusion:
         for start, batch in iterate_voted_batches(network, X, crowd, size=size):
             embeddings = self.embed_workers(network, batch.worker)
             log_pi = (
-                self.log_matrices(network, embeddings, batch.hidden.index_select(0, batch.task)).double().cpu().numpy()
+                self.log_matrices(network, embeddings, batch.hidden.index_select(0, batch.task)).cpu().double().numpy()
             )
             task, worker, weight = (tensor.cpu().numpy() for tensor in (batch.task, batch.worker, batch.weight))
             mass = weight[:, None] * class_probs[start + task]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 #: Kinds of devices whose random state torch can save and restore.
-DEVICE_TYPES = ("cpu", "cuda", "xpu")
+DEVICE_TYPES = ("cpu", "cuda", "xpu", "mps")
 #: Drawn plus remaining words of a Mersenne Twister with 624 words: before the first number, and afterwards.
 TWISTER_POSITIONS = (1, 625)
 #: Bytes of the state of a random stream on a GPU: a seed and an offset.
@@ -31,7 +31,7 @@ def select_device(name: str) -> torch.device:
     Parameters
     ----------
     name : str
-        "cpu", "cuda", …, or "auto" for a GPU if there is one.
+        "cpu", "cuda", "mps", …, or "auto" for a GPU of CUDA if there is one.
 
     Returns
     -------
@@ -93,8 +93,12 @@ def fork_random_state(device: torch.device, state: Arrays | int) -> Iterator[Cal
     # A GPU without a number is the current one; the device of a tensor names it.
     gpus = [] if device.type == "cpu" else [torch.empty(0, device=device).device]
     kind = "cuda" if device.type == "cpu" else device.type
-    library = getattr(torch, kind)
-    with torch.random.fork_rng(devices=gpus, device_type=kind):
+    library = SingleDeviceStream(torch.mps) if kind == "mps" else getattr(torch, kind)
+    forked = [] if kind == "mps" else gpus  # torch.random.fork_rng passes a device, which torch.mps does not take
+    with (
+        torch.random.fork_rng(devices=forked, device_type="cuda" if kind == "mps" else kind),
+        library.restored() if kind == "mps" else contextlib.nullcontext(),
+    ):
         if isinstance(state, int):
             torch.default_generator.manual_seed(state)
             for _ in gpus:
@@ -111,6 +115,86 @@ def fork_random_state(device: torch.device, state: Arrays | int) -> Iterator[Cal
             return states
 
         yield get_state
+
+
+class SingleDeviceStream:
+    """Random stream of a library with a single device, such as `torch.mps`, with the functions of `torch.cuda`.
+
+    Parameters
+    ----------
+    library : module
+        Library whose ``get_rng_state`` takes no device.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+
+    def manual_seed(self, seed: int) -> None:
+        """Seed the stream.
+
+        Parameters
+        ----------
+        seed : int
+            Seed.
+        """
+        self.library.manual_seed(seed)
+
+    def get_rng_state(self, device: Any = None) -> Any:
+        """Return the state of the stream.
+
+        Parameters
+        ----------
+        device : torch.device, optional
+            Ignored.
+
+        Returns
+        -------
+        Tensor
+        """
+        return self.library.get_rng_state()
+
+    def set_rng_state(self, state: Any, device: Any = None) -> None:
+        """Set the state of the stream.
+
+        Parameters
+        ----------
+        state : Tensor
+            State.
+        device : torch.device, optional
+            Ignored.
+        """
+        self.library.set_rng_state(state)
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Restore the state of the stream after a block."""
+        before = self.get_rng_state()
+        try:
+            yield
+        finally:
+            self.set_rng_state(before)
+
+
+def get_sum_dtype(device: torch.device) -> torch.dtype:
+    """Return the most precise floating point type of a device, for sums.
+
+    Parameters
+    ----------
+    device : torch.device
+        Device.
+
+    Returns
+    -------
+    torch.dtype
+        Double precision, except for "mps", which has only single precision.
+
+    Examples
+    --------
+    >>> get_sum_dtype(import_torch().device("cpu"))
+    torch.float64
+    """
+    torch = import_torch()
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def check_random_state(state: NDArray[Any]) -> None:
@@ -140,7 +224,10 @@ def check_random_state(state: NDArray[Any]) -> None:
     own = import_torch().Generator().get_state().numpy()
     n_bytes = len(own)
     is_own = state.shape == own.shape
-    if state.dtype != np.uint8 or state.ndim != 1 or not (is_own or len(state) == GPU_STATE_BYTES):
+    gpu_sizes = {GPU_STATE_BYTES}
+    if import_torch().backends.mps.is_available():
+        gpu_sizes.add(len(import_torch().mps.get_rng_state()))
+    if state.dtype != np.uint8 or state.ndim != 1 or not (is_own or len(state) in gpu_sizes):
         raise ValueError(
             f"a random state must be an array of {n_bytes} bytes; got {state.dtype} of shape {state.shape}"
         )

@@ -142,7 +142,7 @@ class SoftmaxConfusion:
         torch = import_torch()
         with torch.no_grad():
             codes = torch.from_numpy(workers.astype(np.int64)).to(network.worker_parameters.A.device)
-            rows = network.worker_rows("A", codes).double()
+            rows = network.worker_rows("A", codes).cpu().double()
             return np.asarray(log_softmax_rows(rows).exp().cpu().numpy())
 
 

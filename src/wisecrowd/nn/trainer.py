@@ -31,7 +31,7 @@ from wisecrowd.nn.modules import check_weights
 from wisecrowd.nn.optimiser_steps import make_step
 from wisecrowd.nn.process_group import current_process_group
 from wisecrowd.nn.schedules import SCHEDULES, ScheduleName, compute_rectification
-from wisecrowd.nn.seeding import check_random_state, fork_random_state, select_device
+from wisecrowd.nn.seeding import check_random_state, fork_random_state, get_sum_dtype, select_device
 from wisecrowd.utils import progress
 
 if TYPE_CHECKING:
@@ -453,7 +453,7 @@ class Trainer:
         batches = list(order.split(self.settings.batch_size))
         if len(batches) > 1 and len(batches[-1]) == 1:  # batch norms cannot train on a single row
             batches[-2:] = [torch.cat(batches[-2:])]
-        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        total = torch.zeros((), dtype=get_sum_dtype(self.device), device=self.device)
         optimiser_steps = [make_step(optimiser) for optimiser in self.optimisers]
         parameters = [parameter for optimiser in self.optimisers for parameter in optimiser.param_groups[0]["params"]]
         for number, rows in enumerate(batches):

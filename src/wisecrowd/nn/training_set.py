@@ -15,7 +15,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, NetworkBuilder
 from wisecrowd.nn.modules import PREDICTION_BATCH_SIZE
-from wisecrowd.nn.seeding import select_device
+from wisecrowd.nn.seeding import get_sum_dtype, select_device
 from wisecrowd.nn.vote_tensors import Batch, VoteTensors
 
 if TYPE_CHECKING:
@@ -99,8 +99,10 @@ class TrainingSet:
     @cached_property
     def _task_weights(self) -> Tensor:
         torch = import_torch()
-        cumulative = torch.nn.functional.pad(self.vote_tensors.weight.double(), (1, 0)).cumsum(0)
-        weights: Tensor = cumulative[self.vote_tensors.offset].diff()
+        vote_weights = self.vote_tensors.weight.cpu().double()  # not every device has double precision
+        cumulative = torch.nn.functional.pad(vote_weights, (1, 0)).cumsum(0)
+        weights: Tensor = cumulative[self.vote_tensors.offset.cpu()].diff().to(get_sum_dtype(self.inputs.device))
+        weights = weights.to(self.inputs.device)
         return weights if self.gold is None else weights + (self.gold >= 0)
 
     def make_batch(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Batch:

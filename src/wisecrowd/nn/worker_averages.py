@@ -90,8 +90,8 @@ def average_by_worker(
     """
     total, count = np.zeros(crowd.n_workers), np.zeros(crowd.n_workers)
     for _, batch in iterate_voted_batches(network, X, crowd):
-        worker, weight = batch.worker.cpu().numpy(), batch.weight.double().cpu().numpy()
-        values = compute_values(batch).double().cpu().numpy()
+        worker, weight = batch.worker.cpu().numpy(), batch.weight.cpu().double().numpy()
+        values = compute_values(batch).cpu().double().numpy()
         total += np.bincount(worker, weight * values, minlength=crowd.n_workers)
         count += np.bincount(worker, weight, minlength=crowd.n_workers)
     return np.divide(total, count, out=np.full(crowd.n_workers, np.nan), where=count > 0)

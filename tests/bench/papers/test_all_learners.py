@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from wisecrowd.base.registry import methods
-from wisecrowd.bench.papers import all_learners
-from wisecrowd.bench.papers.all_learners import (
-    ENTRIES,
+from wisecrowd.bench.papers import _learner_entries
+from wisecrowd.bench.papers._learner_entries import (
     FIGURES,
     SECONDS,
     TASK_FIGURES,
@@ -24,10 +23,8 @@ from wisecrowd.bench.papers.all_learners import (
     FeatureDataset,
     FitAggregator,
     FitLearner,
-    benchmark,
-    compute_mean_ranks,
-    describe_ranks,
 )
+from wisecrowd.bench.papers.all_learners import ENTRIES, benchmark, compute_mean_ranks, describe_ranks
 from wisecrowd.io.dataset_folder import write_dataset
 from wisecrowd.io.datasets import Dataset
 
@@ -64,7 +61,7 @@ def test_aggregators_and_data_without_splits_have_figures_of_the_training_tasks(
 
 def test_networks_have_fewer_epochs_on_large_crowds(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FitLearner("crowd-layer")._find_budget(small) == {}
-    monkeypatch.setattr(all_learners, "LARGE_CROWD", 1)
+    monkeypatch.setattr(_learner_entries, "LARGE_CROWD", 1)
     assert FitLearner("crowd-layer")._find_budget(small) == {"epochs": 10}
     assert FitLearner("dlem")._find_budget(small) == {"max_iter": 10}
     assert FitLearner("raykar")._find_budget(small) == {}

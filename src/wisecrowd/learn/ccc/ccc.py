@@ -257,7 +257,8 @@ class _CoupledLoss:
         """Return the next batch of the labels that the other network trusts, in a cycle."""
         trusted, size = self.trusted[1 - number], self.method.batch_size
         start = n_steps * size
-        position = import_torch().arange(start, start + min(size, len(trusted.task))) % len(trusted.task)
+        numbers = import_torch().arange(start, start + min(size, len(trusted.task)), device=trusted.task.device)
+        position = numbers % len(trusted.task)
         return TrustedLabels(trusted.task[position], trusted.label[position])
 
     def _start_epoch(self, epoch: int, buffers: Any) -> None:

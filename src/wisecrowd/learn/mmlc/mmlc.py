@@ -233,7 +233,7 @@ class MMLC(DeepLearner):
     def _worker_mixtures(self, network: CrowdNetwork) -> NDArray[np.float64]:
         """Return v of all workers, (n_workers, n_experts)."""
         with import_torch().no_grad():
-            return np.asarray(self._mixtures(network, network.worker_table("W1")).double().cpu().numpy())
+            return np.asarray(self._mixtures(network, network.worker_table("W1")).cpu().double().numpy())
 
     def _find_centre(self, network: CrowdNetwork, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the centre of the workers; their mean with ``centre="truth"``, as the start of a search."""
@@ -243,7 +243,7 @@ class MMLC(DeepLearner):
 
     def _network_class_probs(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the class probabilities of the current centre, for validation during training."""
-        counts = network.worker_parameters.votes.double().cpu().numpy()
+        counts = network.worker_parameters.votes.cpu().double().numpy()
         return self._mixture_class_probs(network, X, self._find_centre(network, counts))
 
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -255,7 +255,7 @@ class MMLC(DeepLearner):
         """Return the label probabilities of a worker with a given mixture, (n_tasks, n_classes)."""
         row = network.to_tensor(mixture[None])
         batches = [
-            self._mix_experts(network, hidden, row.expand(len(hidden), -1)).exp().double().cpu().numpy()
+            self._mix_experts(network, hidden, row.expand(len(hidden), -1)).exp().cpu().double().numpy()
             for _, hidden, _ in network.iterate_batches(X)
         ]
         return np.concatenate(batches) if batches else np.empty((0, network.n_classes))
@@ -301,7 +301,7 @@ class MMLC(DeepLearner):
 
         optimiser.step(compute_loss)
         network.module.zero_grad(set_to_none=True)
-        return np.asarray(torch.softmax(logits.detach().double(), dim=0).cpu().numpy())
+        return np.asarray(torch.softmax(logits.detach().cpu().double(), dim=0).numpy())
 
     # ------------------------------------------------------------------ results
 
