@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -48,6 +49,13 @@ def test_identity_follows_the_files(stored: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WISECROWD_DATA", str(other))
         assert StoredDataset("pets", "keep").identity() != before
+
+
+def test_identity_follows_the_features(stored: Path) -> None:
+    before = StoredDataset("pets", "keep").identity()
+    np.savez(stored / "pets" / "features.npz", X=np.zeros((2, 3)))
+    assert StoredDataset("pets", "keep").identity() != before
+
 
 
 def test_seeds_make_other_crowds_of_the_same_kind() -> None:

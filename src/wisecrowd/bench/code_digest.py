@@ -222,7 +222,7 @@ def _parse_module(module: str) -> _Module:
 
 def _read_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
     """Return module and name by local name, for all absolute imports of a module."""
-    imports = {}
+    imports: dict[str, tuple[str, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             imports |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}

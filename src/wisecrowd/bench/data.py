@@ -97,12 +97,9 @@ class StoredDataset:
     def identity(self) -> Any:
         """Return the name, the protocol and the digests of the files."""
         folder = find_dataset_folders()[self.name]
-        return [
-            self.name,
-            self.duplicates,
-            self.positive,
-            [compute_file_digest(folder / file) for file in (ANNOTATIONS, TRUTH)],
-        ]
+        features = [compute_file_digest(file) for file in sorted(folder.glob("features.*"))]
+        files = [compute_file_digest(folder / file) for file in (ANNOTATIONS, TRUTH)]
+        return [self.name, self.duplicates, self.positive, [*files, *features]]
 
     def size(self) -> int:
         """Return the number of votes in the dataset."""

@@ -30,8 +30,10 @@ class AALI(FeatureAggregator):
     3. Learn: the reliable tasks, with their most voted class, are divided into ``folds``; each component classifier learns from
        all folds but one, and the posterior is the mean prediction of the components for x_i'.
 
-    **This implementation follows an abstract.** The abstract names the stages, majority voting on reliable tasks and
-    component classifiers built by cross-validation; the formulas of 1 and 2 and the classifier are choices made here.
+    **This implementation follows an abstract.** *Published*: three stages, which augment the attributes, filter reliable
+    instances with a multiple noisy label set of high quality, and predict all instances by component classifiers that cross-
+    validation builds on reliable instances with their majority classes. *Guesses*: the attributes that are added (1), the
+    measure of quality and its threshold (2), the classifier, the number of folds, and the mean over components (3).
 
     Gold tasks are reliable. For tasks without votes, classifiers of the features alone predict the class. Where the clear votes
     name fewer than two classes, the posterior is the vote shares.

@@ -28,10 +28,14 @@ class DEWSMV(WeightedVote):
 
     the uncertainty of the label plus that of the class probabilities. Known truth z contributes 2 (1 − p_i(z)).
 
-    **This implementation follows an abstract.** The paper on the predecessor (DEWMV, of which this is the soft form) names the
-    search, its three fitness functions and the sum of the two uncertainties; the object of the weights and the settings of the
-    search were not available. Here workers have weights, the search is rand/1/bin and starts around the weights of `Wawa`.
-    Weights have a floor, since all weight on one worker who labelled everything would minimise the uncertainty.
+    **This implementation follows an abstract.** *Published*, in the abstract of the predecessor DEWMV (Zhang, Jiang and
+    others 2018): differential evolution searches a voting quality for each label; of three fitness functions (the
+    uncertainty of the integrated label, that of the class membership probability, and their hybrid) the hybrid is chosen.
+    Neither the text of DEWSMV nor its program, to which other programs of the group refer, is available. *Guesses*: that a
+    quality belongs to a worker and not to a single vote; both formulas of uncertainty and their equal weights; all settings
+    of the search (rand/1/bin, F = .5, CR = .9, 50 candidates, 100 generations) and its start around the weights of `Wawa`;
+    that votes are not softened before the vote. *Ours*: the floor of weights, since all weight on one worker who labelled
+    everything would minimise the uncertainty.
 
     Choose it for comparisons only: it is about as accurate as `Wawa` at hundreds of times the cost.
 

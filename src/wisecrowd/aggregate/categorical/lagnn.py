@@ -34,8 +34,11 @@ class LAGNN(Aggregator):
     shares. f is trained to predict the majority of the ``confident`` share of tasks with the clearest votes when one voter
     at a time is left out; gold tasks join them.
 
-    **This implementation follows an abstract.** The abstract names graph convolutions over five correlations, groups of good
-    workers found by similar labelling, and a small amount of injected truth.
+    **This implementation follows an abstract.** *Published*: a deep graph network with convolutions that models five
+    correlations of an annotation task, a group of good workers found by similar labelling that revises preferences among
+    workers, an unsupervised mode, and a mode with a little injected truth. *Guesses*: which five correlations, the nodes and
+    edges of the graph, its layers, the loss and the targets of the unsupervised mode; here five features of a worker and
+    label stand for them, and the clearest tasks teach the network.
 
     Choose it for comparisons; gold improves it. Clear tasks teach little, since the remaining voters mostly agree. `OneCoin` is
     faster and mostly more accurate. It treats all classes alike. Requires torch.

@@ -397,7 +397,7 @@ class LearnerAfterFilling(AfterFilling):
     True
     """
 
-    is_random: ClassVar[bool] = True  # type: ignore[misc]  # a property in the base class
+    is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Complete the votes, fit the learner to them and to the real votes, and score its classifier."""

@@ -63,9 +63,13 @@ class FeatureDataset(StoredDataset):
         return replace(dataset, features=read_features(self._folder() / self.features_file).table)
 
     def identity(self) -> Any:
-        """Return the identity of the dataset and the digests of its features."""
-        names = [self.features_file] if self.features_file else ["features.npz", "features.parquet"]
-        return [*super().identity(), [compute_file_digest(self._folder() / name) for name in names]]
+        """Return the identity of the dataset and the digest of the other file of features."""
+        identity = super().identity()
+        return (
+            identity
+            if self.features_file is None
+            else [*identity, compute_file_digest(self._folder() / self.features_file)]
+        )
 
     def _folder(self) -> Path:
         return Path(find_dataset_folders()[self.name])

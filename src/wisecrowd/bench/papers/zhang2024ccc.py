@@ -25,7 +25,7 @@ def ccc(warmup: int | None = 10, **settings: object) -> EpochLearner:
     >>> ccc(n_groups=5).on["fashion"]["n_groups"]
     5
     """
-    images = {"n_groups": 30, "gamma": 0.5, "trusted": 1000, "warmup": warmup}
+    images: dict[str, object] = {"n_groups": 30, "gamma": 0.5, "trusted": 1000, "warmup": warmup}
     on: dict[str, dict[str, object]] = {
         "fashion": images,
         "fashion decayed": images,

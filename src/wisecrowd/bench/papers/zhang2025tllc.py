@@ -36,7 +36,10 @@ ENTRIES: dict[str, Entry] = {
 NOTES: dict[str | tuple[str, str], str] = {
     "Income": SPREAD,
     "Income, numbered": NUMBERED,
-    **dict.fromkeys(("DEWSMV", "AALI", "LAGNN"), "A reading of an abstract; its page says what is ours."),
+    **dict.fromkeys(
+        ("DEWSMV", "AALI", "LAGNN"),
+        "Only the abstract is published; the page of the method lists what is published and what is a guess.",
+    ),
 }
 
 

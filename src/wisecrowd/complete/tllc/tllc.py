@@ -293,7 +293,7 @@ class TLLC(Completer):
         torch = import_torch("the networks of TLLC")
         network = 0
         if worker is not None:
-            position = int(as_index(self._crowd.workers).get_indexer([worker])[0])
+            position = int(as_index(self._crowd.workers).get_indexer([worker])[0])  # type: ignore[arg-type]
             if position < 0:
                 raise InputError(f"the crowd has no worker {worker!r}; workers_ lists them")
             network = int(self.network_index_[position])
