@@ -228,6 +228,26 @@ def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> Non
         )
 
 
+def refuse_types(answers: AnswerTable | AnswerQuestion, command: str, types: Iterable[str]) -> None:
+    """Raise an error if a command does not take answers of a type.
+
+    Parameters
+    ----------
+    answers : AnswerTable or AnswerQuestion
+        Answers.
+    command : str
+        Name of the command.
+    types : iterable of str
+        Answer types that it does not take.
+    """
+    from wisecrowd.errors import UsageError
+
+    if answers.answer_type in types:
+        raise UsageError(
+            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate"
+        )
+
+
 def aggregate_answers(
     answers: AnswerTable | AnswerQuestion,
     method: str | None,
