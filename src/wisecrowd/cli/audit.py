@@ -163,15 +163,15 @@ def audit(
         facts.append(("Accuracy", f"expected {estimate.accuracy}, without checks"))
     if size is not None:
         sample = draw_audit_sample(estimate, size, random_state=seed)
-        earlier: list[pd.Series | None] = [None, None, None]
+        earlier: tuple[pd.Series | None, pd.Series | None, pd.Series | None] = (None, None, None)
         if checks is not None and checked is not None:
             position = locate_ids(checks.index, crowd.tasks)
             here = checks[position >= 0].set_axis(crowd.tasks[position[position >= 0]])
             columns = [
                 _read_by_task(checked, name, check_reading, checks, crowd.tasks) for name in ("weight", "stratum")
             ]
-            earlier = [here, *columns]
-        tables[CHECKS] = rounded(combine_checks(sample, *earlier, draw))
+            earlier = (here, columns[0], columns[1])
+        tables[CHECKS] = rounded(combine_checks(sample, *earlier, draw=draw))
         if vote_source.format.is_tool:
             tables[IMPORT] = _queue_writer(sample.index, vote_source)
         summary["drawn"] = len(sample)

@@ -279,6 +279,7 @@ def test_empty_and_strange_json(tmp_path: Path, content: str, form: str) -> None
         read_project(path, form)
 
 
+@pytest.mark.filterwarnings("ignore:.*but count as different:wisecrowd.errors.DataWarning")
 def test_hostile_ids_survive(tmp_path: Path, making: Any) -> None:
     n = len(HOSTILE)
 
