@@ -1,4 +1,4 @@
-"""Processor seconds of crowd-kit on masks or texts in a folder: ``structured_peers.py NAME FOLDER``; runs where crowd-kit is."""
+"""Processor seconds of crowd-kit on masks or texts in a folder: ``structured_peers.py FOLDER NAME...``; runs where crowd-kit is."""
 
 import json
 import sys
@@ -18,32 +18,38 @@ from crowdkit.aggregation import (
 )
 
 warnings.simplefilter("ignore")
+MASKS = {"majority": SegmentationMajorityVote, "em": SegmentationEM, "rasa": SegmentationRASA}
 
 
-def main() -> None:
-    name, folder = sys.argv[1], Path(sys.argv[2])
-    if (folder / "masks.npy").exists():
-        votes = pd.read_parquet(folder / "votes.parquet")
-        votes["segmentation"] = list(np.load(folder / "masks.npy"))
-        method = {"majority": SegmentationMajorityVote, "em": SegmentationEM, "rasa": SegmentationRASA}[name]()
+def fit_masks(folder, names):
+    votes = pd.read_parquet(folder / "votes.parquet")
+    votes["segmentation"] = list(np.load(folder / "masks.npy"))
+    figures = {}
+    for name in names:
         begin = time.process_time()
-        masks = method.fit_predict(votes)
-        end = time.process_time()
+        masks = MASKS[name]().fit_predict(votes.copy())
+        figures[name] = {"seconds": time.process_time() - begin}
         np.save(folder / f"peer-{name}.npy", np.stack(masks.sort_index().to_list()))
-    else:
-        votes = pd.read_parquet(folder / "texts.parquet")
-        embeddings = np.load(folder / "embeddings.npy")
-        by_text = dict(zip(votes["text"], embeddings, strict=True))
-        if name == "rover":
-            method = ROVER(tokenizer=str.split, detokenizer=" ".join, silent=True)
-        else:
-            method = {"text rasa": TextRASA, "text hrrasa": TextHRRASA}[name](encoder=by_text.__getitem__)
+    return figures
+
+
+def fit_texts(folder, names):
+    votes = pd.read_parquet(folder / "texts.parquet")
+    embeddings = dict(zip(votes["text"], np.load(folder / "embeddings.npy"), strict=True))
+    figures = {}
+    for name in names:
         begin = time.process_time()
-        texts = method.fit_predict(votes) if name == "rover" else method.fit_predict(votes, None)
-        end = time.process_time()
+        if name == "rover":
+            texts = ROVER(tokenizer=str.split, detokenizer=" ".join, silent=True).fit_predict(votes)
+        else:
+            method = {"text rasa": TextRASA, "text hrrasa": TextHRRASA}[name]
+            texts = method(encoder=embeddings.__getitem__).fit_predict(votes, None)
+        figures[name] = {"seconds": time.process_time() - begin}
         texts.to_frame("text").to_parquet(folder / f"peer-{name}.parquet")
-    print(json.dumps({"seconds": end - begin}))
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    place = Path(sys.argv[1])
+    fit = fit_masks if (place / "masks.npy").exists() else fit_texts
+    print(json.dumps(fit(place, sys.argv[2:])))

@@ -16,6 +16,7 @@ from wisecrowd.simulate.comparisons import simulate_comparisons
 from wisecrowd.simulate.label_sets import simulate_label_sets
 from wisecrowd.simulate.marks import simulate_boxes, simulate_points, simulate_spans
 from wisecrowd.simulate.masks import simulate_masks
+from wisecrowd.simulate.polygons import simulate_polygons
 from wisecrowd.simulate.texts import simulate_texts
 
 
@@ -130,6 +131,17 @@ def test_options_of_votes_are_refused_for_marks(run: Any, tmp_path: Path) -> Non
     simulate_spans(n_tasks=5, n_workers=5).crowd.to_frame().to_csv(tmp_path / "spans.csv", index=False)
     result = run("aggregate", tmp_path / "spans.csv", "--duplicates", "last")
     assert "cannot be chosen for spans" in result.output
+
+
+def test_polygons_are_recognised_and_merged(run: Any, tmp_path: Path) -> None:
+    simulation = simulate_polygons(n_tasks=6, n_workers=4, votes_per_task=4, random_state=0)
+    path = tmp_path / "polygons.csv"
+    simulation.crowd.to_frame().to_csv(path, index=False)
+    assert "polygons (columns task, worker, polygon, label)" in run("aggregate", path, "-o", tmp_path / "out").stdout
+    objects = pd.read_csv(tmp_path / "out" / "objects.csv")
+    assert score_objects(objects, simulation.truth, kind="polygons").f1 > 0.8
+    assert "read polygons from the columns" in run("check", path).stdout
+    assert "does not take" in run("diagnose", path).output
 
 
 def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
