@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import compress
 from typing import Any
 
 from wisecrowd.errors import InputError, preview
@@ -248,11 +249,11 @@ def _drop_unsized_predictions(question: ExportedStructure) -> None:
     if all(has_place):
         return
     question.excluded["predictions without image size"] += len(has_place) - sum(has_place)
-    rows = [row for row, is_kept in enumerate(has_place) if is_kept]
-    question.task, question.worker, question.answers, question.time, question.machine = (
-        [values[row] for row in rows]  # type: ignore[index]  # lists of equal length
-        for values in (question.task, question.worker, question.answers, question.time, question.machine)
-    )
+    question.task = list(compress(question.task, has_place))
+    question.worker = list(compress(question.worker, has_place))
+    question.answers = list(compress(question.answers, has_place))
+    question.time = list(compress(question.time, has_place))
+    question.machine = list(compress(question.machine, has_place))
 
 
 def _scale_answers(question: ExportedStructure) -> None:
