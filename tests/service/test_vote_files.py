@@ -148,3 +148,17 @@ def test_refusals_name_the_file(tmp_path: Path) -> None:
     path.write_text(f"task,worker,label\n{'t' * 2000},ann,cat\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"votes\.csv: names have 1,000 characters at most"):
         list(read_events(path))
+
+
+def test_marks_are_refused(tmp_path: Path) -> None:
+    span = {
+        "text": "Ann",
+        "_input_hash": 1,
+        "_session_id": "ann",
+        "_view_id": "ner_manual",
+        "answer": "accept",
+        "spans": [],
+    }
+    (tmp_path / "db.jsonl").write_text(json.dumps(span) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="the service stores votes on classes; this export has spans"):
+        list(read_events(tmp_path / "db.jsonl"))

@@ -63,6 +63,11 @@ def read_events(path: SourceLike, *, duplicates: Duplicates = "last", **options:
             for task in tasks:
                 yield from parse_exported_task(task)
             return
+        if not project.questions:
+            kinds = ", ".join(question.kind for question in project.structured.values())
+            raise InputError(
+                f"the service stores votes on classes; this export has {kinds}. Aggregate it with wisecrowd aggregate"
+            )
         for question in project.questions.values():
             if question.kind != "number":
                 yield from _crowd_events(question.name, question.crowd, question.truth)

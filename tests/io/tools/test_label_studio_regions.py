@@ -82,6 +82,20 @@ def test_sizes_of_some_images_would_mix_units(tmp_path: Path, making: Any) -> No
     assert wc.read(tmp_path / "export.json", question="mood").n_votes == 2  # other questions can be read
 
 
+def test_predictions_without_sizes_are_left_out(tmp_path: Path, making: Any) -> None:
+    prediction = {"model_version": "yolo", "result": [box(1, 2, 3, 4, origin="prediction")]}
+    tasks = [
+        {"id": 1, "data": {}, "annotations": [making.annotation(1, box(1, 2, 3, 4))], "predictions": [prediction]},
+        {"id": 2, "data": {}, "annotations": [], "predictions": [prediction]},  # nobody has marked this image yet
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    question = read_project(tmp_path / "export.json").structured["objects"]
+    assert isinstance(question.crowd, wc.BoxCrowd)
+    assert question.crowd.to_frame()["worker"].tolist() == ["1", "yolo"]
+    assert question.crowd.coordinates.tolist() == [[2, 2, 6, 4]] * 2
+    assert question.excluded == {"predictions without image size": 1}
+
+
 def test_pixels_in_place_of_percent_are_refused(tmp_path: Path, making: Any) -> None:
     path = write_tasks(tmp_path, making.annotation(1, box(150, 20, 30, 40)))
     with pytest.raises(InputError, match=r"1 box outside its image.*the tool writes percent of the image"):

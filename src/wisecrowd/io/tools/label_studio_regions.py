@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import compress
 from typing import Any
 
 from wisecrowd.errors import InputError, preview
@@ -224,14 +225,35 @@ def convert_to_pixels(export: ExportedAnswers) -> None:
                     "sizes (original_width, original_height)"
                 )
             continue
-        absent = sorted(marked - question.sizes.keys())
+        _drop_unsized_predictions(question)
+        rows = zip(question.task, question.answers, question.machine, strict=True)
+        marked_by_people = {task for task, answer, machine in rows if answer and not machine}
+        marked_by_people |= {task for task, answer in question.truth.items() if answer}
+        absent = sorted(marked_by_people - question.sizes.keys())
         if absent:
             question.problems.append(
-                f"{len(absent):,} of {len(marked):,} images have no size (task {preview(absent)}), so that units would be mixed; "
+                f"{len(absent):,} of {len(marked_by_people):,} images have no size (task {preview(absent)}), so that units would "
+                "be mixed; "
                 "expected original_width and original_height in a region of every image. Export again, or add them"
             )
             continue
         _scale_answers(question)
+
+
+def _drop_unsized_predictions(question: ExportedStructure) -> None:
+    """Leave out predictions on images whose size is unknown: models often omit it, and nobody has marked the image yet."""
+    has_place = [
+        not machine or not answer or task in question.sizes
+        for task, answer, machine in zip(question.task, question.answers, question.machine, strict=True)
+    ]
+    if all(has_place):
+        return
+    question.excluded["predictions without image size"] += len(has_place) - sum(has_place)
+    question.task = list(compress(question.task, has_place))
+    question.worker = list(compress(question.worker, has_place))
+    question.answers = list(compress(question.answers, has_place))
+    question.time = list(compress(question.time, has_place))
+    question.machine = list(compress(question.machine, has_place))
 
 
 def _scale_answers(question: ExportedStructure) -> None:
