@@ -41,6 +41,9 @@ MAX_CELLS = 2**26
 WEIGHT_RIDGE = 0.3
 #: Share of the total weight below which a view is left out.
 MIN_WEIGHT_SHARE = 0.02
+#: Gain of log-likelihood, over all tasks, below which no view is used. The best of some forty candidates gains a little by
+#: chance: less than this in most samples of noise.
+MIN_GAIN = 3.0
 #: Smallest frequency of a class, relative to equal classes, by which its scores are divided.
 MIN_RELATIVE_FREQUENCY = 0.05
 
@@ -155,10 +158,13 @@ class KernelMachine:
             tried += [item for item, _ in path]
             best.append(component)
             scores.append(score)
-        weights, _ = fit_score_weights(np.array(scores), log_priors, evidence, ridge=WEIGHT_RIDGE)
+        weights, log_likelihood = fit_score_weights(np.array(scores), log_priors, evidence, ridge=WEIGHT_RIDGE)
+        without = fit_score_weights(np.zeros_like(scores[:1]), log_priors, evidence).log_likelihood
+        if len(targets) * (log_likelihood - without) < MIN_GAIN:
+            weights = np.zeros_like(weights)
         order = np.argsort(-weights, kind="stable")
         for rank, position in enumerate(order):
-            if rank >= (max_views or self.max_views) or weights[position] < MIN_WEIGHT_SHARE * weights.sum():
+            if rank >= (max_views or self.max_views) or weights[position] <= MIN_WEIGHT_SHARE * weights.sum():
                 weights[position] = 0.0
         used = dict(zip(best, weights.tolist(), strict=True))
         return [item._replace(weight=used.get(item, 0.0)) for item in tried]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
@@ -208,6 +209,31 @@ def start_worker_average(
     log_priors = np.log(aggregator.e_step_prior_.reshape(-1, crowd.n_classes)[:N_MEMBERS])
     posterior = apply_gold(compute_vote_shares(crowd), gold)
     return WorkerAverage(crowd, gold, log_priors, smoothing, diagonal, strength), posterior
+
+
+def infer_by_votes(crowd: Crowd, gold: NDArray[np.int32] | None) -> tuple[Rows, Rows, bool]:
+    """Return the result of `ModelAverage`, for features that say nothing.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    gold : ndarray of shape (n_tasks,), optional
+        Class codes of gold tasks, −1 elsewhere.
+
+    Returns
+    -------
+    posterior : ndarray of shape (n_tasks, n_classes)
+    trace : ndarray of shape (n_iter,)
+    converged : bool
+    """
+    truth = None
+    if gold is not None and (gold >= 0).any():
+        truth = pd.Series(crowd.classes[gold[gold >= 0]], index=crowd.tasks[gold >= 0])
+    with ignore_fit_warnings():
+        aggregator = ModelAverage().fit(crowd, truth=truth)
+    posterior = apply_gold(np.array(aggregator.posterior_, dtype=np.float64), gold)
+    return posterior, np.asarray(aggregator.trace_), aggregator.converged_
 
 
 def count_votes(crowd: Crowd, posterior: Rows) -> NDArray[Any]:

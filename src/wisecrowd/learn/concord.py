@@ -17,7 +17,13 @@ from wisecrowd.em.classifier_prior import find_training_tasks
 from wisecrowd.em.loop import Statistics, run_em
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._classifier_em import ClassifierEM
-from wisecrowd.learn._worker_average import VoteEvidence, WorkerAverage, count_votes, start_worker_average
+from wisecrowd.learn._worker_average import (
+    VoteEvidence,
+    WorkerAverage,
+    count_votes,
+    infer_by_votes,
+    start_worker_average,
+)
 from wisecrowd.utils import progress
 
 Rows = NDArray[np.float64]
@@ -45,8 +51,8 @@ class Concord(ClassifierEM):
     Everything that depends on the dataset follows from the probability of votes that were not used for the prediction:
 
     - *views and penalties* are chosen with the shares of votes, in which the features have no part yet;
-    - *w*, the weight of the features, makes the votes most probable in every iteration. Useless features get none, and the result
-      is then near that of `ModelAverage`;
+      If none makes the votes more probable than chance does, the features are ignored, and the result is that of `ModelAverage`;
+    - *w*, the weight of the features, makes the votes most probable in every iteration;
     - *β*, the discount of votes, which are less independent than the model assumes, is that of 1, 0.9 and 0.8 with which the
       other votes on a task predict a vote best.
 
@@ -172,16 +178,22 @@ class Concord(ClassifierEM):
         tried = self._choose_components(machine, X, workers, evidence, posterior, training)
         components = [component for component in tried if component.weight]
         run = _KernelRun(workers, machine, components, training)
-        result = run_em(
-            run.step,
-            Statistics(posterior, count_votes(crowd, posterior)),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            accelerate=False,
-            monotone=False,
-            title=type(self).__name__,
-        )
-        posterior = result.statistics.class_counts
+        if components:
+            result = run_em(
+                run.step,
+                Statistics(posterior, count_votes(crowd, posterior)),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                accelerate=False,
+                monotone=False,
+                title=type(self).__name__,
+            )
+            (posterior, tally), trace, converged = result.statistics, np.asarray(result.trace), result.converged
+        else:
+            posterior, trace, converged = infer_by_votes(crowd, gold)
+            tally = count_votes(crowd, posterior)
+            run.strength = workers.weigh_votes(tally, posterior).strength
+        self.heldout_accuracy_, self.feature_gain_ = run.measure_gain(tally, posterior)
         classifier = run.make_classifier(posterior)
         if not training.all():
             posterior = posterior.copy()
@@ -192,11 +204,10 @@ class Concord(ClassifierEM):
         )
         self.l2_ = max(tried, key=lambda component: component.weight).ridge
         self.discount_, self.strength_, self.sharpness_ = run.discount, run.strength, 1.0
-        self.heldout_accuracy_, self.feature_gain_ = run.measure_gain(result.statistics)
-        self.trace_, self.n_iter_, self.converged_ = np.asarray(result.trace), len(result.trace), result.converged
+        self.trace_, self.n_iter_, self.converged_ = trace, len(trace), converged
         self.task_prior_ = run.predict_training_tasks(posterior)
         self.classifier_ = classifier
-        self._set_fitted(crowd, posterior, result.statistics.tally)
+        self._set_fitted(crowd, posterior, tally)
 
     def _choose_components(
         self,
@@ -304,10 +315,10 @@ class _KernelRun:
         by_features = _spread(weight[0] * scores, self.training)
         return self.workers.predict_votes(evidence, by_features, discount).log_likelihood
 
-    def measure_gain(self, statistics: Statistics) -> tuple[float, float]:
+    def measure_gain(self, tally: NDArray[Any], posterior: Rows) -> tuple[float, float]:
         """Return the share of held-out votes that equal the most probable class, and how much of it the features add."""
-        evidence = self.workers.weigh_votes(statistics.tally, statistics.class_counts)
-        scores = self.machine.combine(statistics.class_counts[self.training], self.components)
+        evidence = self.workers.weigh_votes(tally, posterior)
+        scores = self.machine.combine(posterior[self.training], self.components)
         by_features = _spread(self.weight[0] * scores, self.training)
         with_features, without = (
             self.workers.predict_votes(evidence, part, self.discount).accuracy for part in (by_features, 0.0)
