@@ -57,7 +57,6 @@ def test_identity_follows_the_features(stored: Path) -> None:
     assert StoredDataset("pets", "keep").identity() != before
 
 
-
 def test_seeds_make_other_crowds_of_the_same_kind() -> None:
     data = SimulatedDataset({"n_tasks": 40, "votes_per_task": 2})
     first, again, other = data.load(0), data.load(0), data.load(1)

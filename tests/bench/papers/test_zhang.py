@@ -6,7 +6,6 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -23,16 +22,7 @@ from wisecrowd.bench.papers._zhang import (
     TargetClassifier,
 )
 from wisecrowd.bench.papers.zhang2024ccc import TWO
-from wisecrowd.bench.papers.zhang2024ccc_distances import (
-    MEAN,
-    NEAR,
-    ConfusionDistances,
-    compute_distances,
-    draw_alike,
-)
-from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
-from wisecrowd.io.datasets import Dataset
 from wisecrowd.simulate import PATTERN_SETS
 
 NAMES = (
@@ -137,24 +127,3 @@ def test_few_workers_have_many_labels_each() -> None:
     crowd = replace(FEW, workers_per_pattern=7).load(0).crowd
     assert crowd.n_workers == 35
     assert replace(FEW, workers_per_pattern=7).identity() != FEW.identity()
-
-
-def test_distances_of_workers_by_hand() -> None:
-    counts = np.array([[[8, 2], [0, 10]], [[8, 2], [0, 10]], [[0, 10], [10, 0]]])
-    np.testing.assert_allclose(compute_distances(counts), [0, 0.82, 0.82])  # (.8² + 1²) / 2
-    rng = np.random.default_rng(0)
-    alike = draw_alike(counts, rng)
-    np.testing.assert_array_equal(alike.sum(axis=2), counts.sum(axis=2))
-
-
-def test_workers_of_two_kinds_are_farther_apart_than_chance() -> None:
-    rng = np.random.default_rng(0)
-    z = rng.integers(2, size=200)
-    task, worker = np.nonzero(rng.random((200, 10)) < 0.5)
-    right = rng.random(len(task)) < np.where(worker < 5, 0.9, 0.4)
-    label = np.where(right, z[task], 1 - z[task])
-    crowd = Crowd.from_codes(task, worker, label, tasks=range(200), workers=range(10), classes=[0, 1])
-    dataset = Dataset(name="kinds", crowd=crowd, truth=pd.Series(z, index=range(200)))
-    workers, alike = (ConfusionDistances(is_alike)(dataset, 0) for is_alike in (False, True))
-    assert workers[MEAN] > 3 * alike[MEAN]
-    assert workers[NEAR] < alike[NEAR] * 3

@@ -29,7 +29,7 @@ from wisecrowd.learn.difficulty._responses import (
 HESSIAN_RIDGE = 1e-9
 
 
-class _NewtonState(NamedTuple):
+class _RowState(NamedTuple):
     """Logits of one true class by worker, and the length of the next step."""
 
     logits: Array
@@ -163,7 +163,7 @@ class MatrixResponses(Responses):
             penalty = 0.5 * prior.precision * ((logits - centre) ** 2).sum(axis=1)
             return np.asarray(np.bincount(self.worker, share * log_prob, self.n_workers) - penalty)
 
-        def step(state: _NewtonState) -> tuple[_NewtonState, float]:
+        def step(state: _RowState) -> tuple[_RowState, float]:
             logits, step_size = state
             probs = np.exp(self._label_log_probs(logits, easiness))
             slope = np.zeros_like(logits)
@@ -182,9 +182,9 @@ class MatrixResponses(Responses):
             change = np.where(improves[:, None], updated - logits, step_size[:, None] * direction)
             updated = np.where(improves[:, None], updated, logits)
             step_size = np.where(improves, np.minimum(1, 2 * step_size), step_size / 2)
-            return _NewtonState(updated, step_size), float(np.abs(change).max(initial=0.0))
+            return _RowState(updated, step_size), float(np.abs(change).max(initial=0.0))
 
-        first = _NewtonState(start, np.ones(self.n_workers))
+        first = _RowState(start, np.ones(self.n_workers))
         result = iterate_to_fixed_point(step, first, max_iter=NEWTON_STEPS, tol=NEWTON_TOLERANCE)
         return result.state.logits
 
