@@ -229,6 +229,7 @@ def infer_by_votes(crowd: Crowd, gold: NDArray[np.int32] | None) -> tuple[Rows, 
     """
     truth = None
     if gold is not None and (gold >= 0).any():
+        assert crowd.classes is not None
         truth = pd.Series(crowd.classes[gold[gold >= 0]], index=crowd.tasks[gold >= 0])
     with ignore_fit_warnings():
         aggregator = ModelAverage().fit(crowd, truth=truth)
