@@ -445,7 +445,7 @@ def test_objects_go_back(run: Any, marks: Path, tmp_path: Path) -> None:
     assert "3 spans in 4 tasks, answers to 'names', for label-studio" in " ".join(result.stdout.split())
     question = read_project(tmp_path / "predictions.json").get_structured()
     assert question.consensus is not None
-    assert question.consensus[["task", "start", "end", "label"]].values.tolist() == [
+    assert question.consensus[["task", "start", "end", "label"]].to_numpy().tolist() == [
         [str(number), 0, 3, "PER"] for number in range(3)
     ]
     first, *_, last = json.loads((tmp_path / "predictions.json").read_text())

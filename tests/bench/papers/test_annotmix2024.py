@@ -11,7 +11,7 @@ from wisecrowd import simulate_crowd
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.entries import get_identity
 from wisecrowd.bench.papers import annotmix2024
-from wisecrowd.bench.papers.all_learners import TEST, FitLearner
+from wisecrowd.bench.papers._learner_entries import TEST, FitLearner
 from wisecrowd.bench.papers.annotmix2024 import ENTRIES, PUBLISHED, DenseLayers, OnTargets
 from wisecrowd.errors import InputError
 from wisecrowd.io.datasets import Dataset
