@@ -70,7 +70,7 @@ class Preconditioner:
         intercept = 1 / np.sqrt(CURVATURE * max(n_rows, 1))
         if n_features > MAX_EIGEN_FEATURES:
             return cls(None, np.full(n_features, 1 / np.sqrt(CURVATURE * max(n_rows, 1) + l2)), intercept)
-        products = rows.T @ rows
+        products: Any = rows.T @ rows
         spread, vectors = np.linalg.eigh(products.toarray() if issparse(products) else products)
         return cls(vectors, 1 / np.sqrt(CURVATURE * np.maximum(spread, 0) + l2 + 1e-9 * max(n_rows, 1)), intercept)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -54,9 +54,10 @@ class Standardiser:
             The standardiser itself.
         """
         if self.mean is None and issparse(X):
-            n_rows, n_features = X.shape
-            means = np.asarray(X.sum(axis=0)).ravel() / max(n_rows, 1)
-            variance = float((X.data**2).sum() / max(n_rows, 1) - (means**2).sum()) / n_features
+            matrix: Any = X
+            n_rows, n_features = matrix.shape
+            means = np.asarray(matrix.sum(axis=0)).ravel() / max(n_rows, 1)
+            variance = float((matrix.data**2).sum() / max(n_rows, 1) - (means**2).sum()) / n_features
             self.mean = np.zeros(n_features)
             self.scale = np.full(n_features, np.sqrt(variance) if variance > 0 else 1.0)
         if self.mean is None:
@@ -81,5 +82,7 @@ class Standardiser:
         assert self.scale is not None
         if issparse(X):
             assert not self.mean.any()  # learners refuse sparse features after a fit to dense ones
-            return X.multiply(1 / self.scale[None, :]).tocsr()
+            matrix: Any = X
+            scaled: Rows = matrix.multiply(1 / self.scale[None, :]).tocsr()
+            return scaled
         return (X - self.mean) / self.scale

@@ -267,7 +267,10 @@ def as_sparse_features(features: Any) -> csr_array:
     """
     from scipy.sparse import csr_array
 
-    matrix = features.sparse.to_coo() if isinstance(features, pd.DataFrame) else features
+    matrix: Any = features
+    if isinstance(features, pd.DataFrame):
+        accessor: Any = features.sparse
+        matrix = accessor.to_coo()
     if matrix.ndim != 2 or matrix.shape[1] == 0:
         raise InputError(f"expected a row of features per task; got a sparse array of shape {matrix.shape}")
     rows = csr_array(matrix, dtype=np.float64)
@@ -324,7 +327,7 @@ def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
     if not hasattr(features, "__len__") and hasattr(features, "__array__"):
         features = np.asarray(features)
     try:
-        n_rows = features.shape[0] if is_sparse(features) else len(features)
+        n_rows = int(np.shape(features)[0]) if is_sparse(features) else len(features)
     except TypeError:  # a single number
         raise InputError(f"expected a table or an array of features; got {type(features).__name__}") from None
     if n_rows != crowd.n_tasks:

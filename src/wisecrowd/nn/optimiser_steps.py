@@ -47,7 +47,7 @@ def make_step(optimiser: Optimizer) -> Callable[[], None]:
     if isinstance(optimiser, torch.optim.SparseAdam):
         return LazyAdamStep(optimiser)
     kernels = {torch.optim.Adam: "_fused_adam_", torch.optim.AdamW: "_fused_adamw_"}
-    kernel = getattr(torch, kernels.get(type(optimiser), ""), None)  # type: ignore[call-overload]
+    kernel = getattr(torch, kernels.get(type(optimiser), ""), None)
     parameters = optimiser.param_groups[0]["params"]
     is_fast = kernel is not None and all(
         parameter.device.type in FUSED_DEVICES and parameter.is_floating_point() for parameter in parameters
