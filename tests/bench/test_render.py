@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import StoredDataset
-from wisecrowd.bench.entries import UnavailableMethod
-from wisecrowd.bench.render import PAGE_WIDTH, describe_run, render_markdown, render_text
+from wisecrowd.bench.data import SimulatedDataset, StoredDataset
+from wisecrowd.bench.entries import Aggregate, UnavailableMethod
+from wisecrowd.bench.render import PAGE_WIDTH, describe_run, describe_seeds, render_markdown, render_text
 
 
 def row(entry: str, data: str = "birds", **more: Any) -> dict[str, Any]:
@@ -76,3 +76,18 @@ def test_a_run_is_described_in_one_sentence() -> None:
         "2 answers (1 failed, 1 too slow) in 100 seconds of computing; 1 of them ended at their limit of iterations; "
         "run 2025-01-02 to 2025-03-01; with wisecrowd 1, python 3.11, numpy 2.0/2.1; on a computer and another."
     )
+
+
+def test_seeds_and_cells_that_were_not_run_are_named() -> None:
+    sources = {name: SimulatedDataset({"n_tasks": 10, "n_workers": size}) for name, size in (("one", 3), ("two", 4))}
+    entries = {"MV": Aggregate("majority-vote"), "DS": Aggregate("dawid-skene"), "GLAD": Aggregate("glad")}
+    made = Benchmark(title="", entries=entries, data=sources, seeds=2)
+
+    def rows(*cells: tuple[str, str, int]) -> list[dict[str, object]]:
+        return [{"entry": entry, "data": data, "seed": seed} for entry, data, seed in cells]
+
+    assert describe_seeds(made, []) == ""
+    assert describe_seeds(made, rows(*made.cells)) == "Seeds: 2 per cell."
+    some = [("MV", "one", 0), ("MV", "one", 1), ("MV", "two", 0), ("DS", "one", 0), ("DS", "two", 0)]
+    described = describe_seeds(made, rows(*some))
+    assert described == "Seeds: 2 per cell. DS; MV on two 1 of 2. Not run: GLAD."
