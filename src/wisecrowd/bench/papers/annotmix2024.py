@@ -13,7 +13,7 @@ from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark, Entry
 from wisecrowd.bench.data import StoredDataset, get_classification_data
 from wisecrowd.bench.entries import code_digest
-from wisecrowd.bench.papers.all_learners import TEST, FitLearner
+from wisecrowd.bench.papers._learner_entries import TEST, FitLearner
 from wisecrowd.classifiers.standardiser import Standardiser
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.io.datasets import Dataset
