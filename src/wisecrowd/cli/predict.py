@@ -230,7 +230,7 @@ def _read_new_tasks(
     from wisecrowd.cli._features import read_mixed_features_file
     from wisecrowd.errors import UsageError
 
-    encoder = getattr(learner, "feature_encoder_", None)
+    encoder: Any = getattr(learner, "feature_encoder_", None)
     content = {"text": "text", "image": "image"}.get(getattr(encoder, "kind", ""), getattr(encoder, "content", None))
     option = {"text": "--texts FILE", "image": "--images FOLDER"}.get(str(content), "a file of features")
     if features is None and texts is None and images is None:

@@ -137,7 +137,8 @@ class FitAggregator(Portable):
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit the aggregator and score it."""
         start = time.process_time()
-        model = find(self.method)(**({"random_state": seed} if self.is_random else {})).fit(dataset.crowd)
+        kind: Any = find(self.method)
+        model = kind(**({"random_state": seed} if self.is_random else {})).fit(dataset.crowd)
         return score_tasks(model, dataset) | {SECONDS: time.process_time() - start}
 
     def identity(self) -> Any:
