@@ -66,6 +66,7 @@ class SquareRootFeatures(SoftClassifier):
         Returns
         -------
         ndarray of shape (n_tasks, n_classes)
+            Probabilities; the columns are in the order of the class codes of the targets in ``fit``.
         """
         return self.inner.predict_proba(_signed_square_root(X))
 
