@@ -421,3 +421,11 @@ def test_a_long_owner_is_shown_in_part(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Checkpoint(tmp_path / "fit.npz", {}).read()
     assert len(str(caught.value)) < 500
+
+
+def test_numbers_below_the_lowest_are_told_apart_from_nan() -> None:
+    state = CheckpointState({"tally": np.array([1.0, -0.5]), "prior": np.array([np.inf])})
+    with pytest.raises(ValueError, match=r"tally contains -0\.5; its numbers must be 0 or more"):
+        state.read_numbers("tally", (2,), lowest=0)
+    with pytest.raises(ValueError, match="prior contains NaN or infinite numbers"):
+        state.read_numbers("prior", (1,))

@@ -19,3 +19,13 @@ def test_the_bibliography_is_used_and_well_formed() -> None:
     assert cite("dawid-skene", DawidSkene, DawidSkene()).count("@") == 1
     with pytest.raises(UsageError, match="no reference"):
         format_citation("nobody1900")
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [("  year = {2020},\n", "no author;"), ("  author = {Smith, A.},\n", "no year;"), ("", "no author and no year;")],
+)
+def test_an_incomplete_entry_is_refused(monkeypatch: pytest.MonkeyPatch, fields: str, missing: str) -> None:
+    monkeypatch.setitem(load_bibliography(), "smith2020votes", f"@article{{smith2020votes,\n{fields}}}")
+    with pytest.raises(UsageError, match=f"'smith2020votes' in .*references.bib has {missing} add"):
+        format_citation("smith2020votes")

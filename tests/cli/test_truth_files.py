@@ -26,7 +26,7 @@ def test_the_task_column_may_be_called_as_that_of_the_votes_or_not(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("image_id,truth\nt1,cat\nt1,dog\n", "1 task has more than one truth"),
+        ("image_id,truth\nt1,cat\nt1,dog\n", "1 task has more than one value in the column 'truth'"),
         ("image_id,said_by_experts\nt1,cat\n", "there is no truth column"),
         ("task,said_by_experts\nt1,cat\n", "there is no truth column"),
         ("image_id,truth\nt1\n", "line 2 has 1 columns"),

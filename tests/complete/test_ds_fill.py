@@ -39,7 +39,15 @@ def test_the_aggregator_that_was_given_is_not_touched() -> None:
     assert not hasattr(mine, "posterior_")
 
 
-@pytest.mark.parametrize("other", ["median", "wslc", 3])
-def test_only_an_aggregator_of_classes_will_do(other: object) -> None:
-    with pytest.raises(UsageError, match="aggregator must be a categorical aggregator"):
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("median", "median is an aggregator of numeric labels, not of classes; expected .* 'dawid-skene'"),
+        ("wslc", "'wslc' is not an aggregator; expected .* 'dawid-skene'"),
+        (3, "3 is not an aggregator"),
+        ("dawid-skeen", "no method is called 'dawid-skeen'. Did you mean 'dawid-skene'?"),
+    ],
+)
+def test_only_an_aggregator_of_classes_will_do(other: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         DSFill(aggregator=other).fit(simulate_crowd(n_tasks=20, n_workers=4).crowd)

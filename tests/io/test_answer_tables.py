@@ -130,7 +130,7 @@ def test_true_objects_and_texts_have_no_workers(tmp_path: Path) -> None:
     path.write_text("task,reference\n1,a cat\n2,\n")
     assert read_true_texts(path).to_dict() == {"1": "a cat", "2": ""}
     path.write_text("task,reference\n1,a cat\n1,b\n")
-    with pytest.raises(InputError, match="several texts for"):
+    with pytest.raises(InputError, match="the table of texts has several rows for"):
         read_true_texts(path)
     path.write_text("task,x\n1,a cat\n")
     with pytest.raises(MissingColumn, match="true texts need"):

@@ -168,7 +168,7 @@ def test_only_images_of_tasks_that_are_shown_are_read(
 def test_unmatched_images_are_refused(crowd: Any) -> None:
     with pytest.raises(InputError, match="none of the images belongs to a task on the page"):
         report.build(crowd, images={"elsewhere": PIXEL}, compare=False)
-    with pytest.raises(InputError, match="several images for"):
+    with pytest.raises(InputError, match="1 task has several images"):
         report.build(crowd, images=pd.Series([PIXEL] * 2, index=[crowd.tasks[0]] * 2, dtype=object), compare=False)
     with pytest.raises(UsageError, match="expected images by task in a Series or a dict; got list"):
         report.build(crowd, images=[PIXEL], compare=False)

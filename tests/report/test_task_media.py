@@ -69,7 +69,7 @@ class TestAlignment:
     def test_values_of_other_tasks_and_repeats_are_refused(self) -> None:
         with pytest.raises(InputError, match="none of the texts belongs to a task on the page"):
             align_with_tasks(pd.Series({"x": "a"}), pd.Index(["t1"]), "text")
-        with pytest.raises(InputError, match="several texts for 't1'; keep one row per task"):
+        with pytest.raises(InputError, match="1 task has several texts, for example 't1'; keep one row per task"):
             align_with_tasks(pd.Series(["a", "b"], index=["t1", "t1"]), pd.Index(["t1"]), "text")
 
 

@@ -92,14 +92,16 @@ class CheckpointState(NamedTuple):
         >>> CheckpointState({"prior": np.array([0.5, np.nan])}).read_numbers("prior", (2,))
         Traceback (most recent call last):
             ...
-        ValueError: prior contains NaN, infinite or invalid numbers
+        ValueError: prior contains NaN or infinite numbers
         """
         array = self.arrays.get(name)
         if array is None or array.shape != shape or array.dtype.kind not in "fiu":
             actual = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
             raise ValueError(f"{name} must be numbers of shape {shape}; got {actual}")
-        if not (np.isfinite(array).all() and (array >= lowest).all()):
-            raise ValueError(f"{name} contains NaN, infinite or invalid numbers")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinite numbers")
+        if (array < lowest).any():
+            raise ValueError(f"{name} contains {array.min():.6g}; its numbers must be {lowest:g} or more")
         return array
 
     def read_trace(self, name: str = "trace") -> list[float]:

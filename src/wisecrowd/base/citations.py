@@ -104,7 +104,11 @@ def format_citation(key: str) -> str:
     authors = re.search(r"author\s*=\s*\{(.*?)\},\n", text, re.S)
     year = re.search(r"year\s*=\s*\{(\d{4})\}", text)
     if authors is None or year is None:
-        raise UsageError(f"the reference {key!r} has no author or no year")
+        missing = " and no ".join(name for name, match in (("author", authors), ("year", year)) if match is None)
+        raise UsageError(
+            f"the entry {key!r} in wisecrowd/base/references.bib has no {missing}; add the line author = {{...}} or year = {{...}} "
+            "there, each with a comma at its end"
+        )
     names = [re.sub(r"[{}\\'\"`^~]", "", name.split(",")[0]).strip() for name in authors.group(1).split(" and ")]
     # BibTeX abbreviates a list of authors by "and others".
     author_text = (

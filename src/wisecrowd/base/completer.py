@@ -129,7 +129,7 @@ class Completer(Method):
     has_task_order_: bool = fitted(help="Whether the order of the tasks was given explicitly.")
 
     def check_restored(self) -> None:
-        """Raise ValueError if parameters, weights or times that were read from files are not valid."""
+        """Raise ValueError if a method that was read from a file has invalid parameters, or invalid weights or times of votes."""
         super().check_restored()
         self._check_parameters()
         for name in ("vote_weight_", "vote_time_"):

@@ -357,6 +357,7 @@ class KernelRidge(SoftClassifier):
         Returns
         -------
         ndarray of shape (n_tasks, n_classes)
+            Probabilities; the columns are in the order of the class codes of the targets in ``fit``.
         """
         assert self.log_priors is not None
         scores = self.score(X)

@@ -239,6 +239,7 @@ class Logistic(SoftClassifier):
         Returns
         -------
         ndarray of shape (n_tasks, n_classes)
+            Probabilities; the columns are in the order of the class codes of the targets in ``fit``.
         """
         return softmax(self.logits(X), axis=1)
 

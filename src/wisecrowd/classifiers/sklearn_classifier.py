@@ -124,6 +124,7 @@ class SklearnClassifier(SoftClassifier):
         Returns
         -------
         ndarray of shape (n_tasks, n_classes)
+            Probabilities; the columns are in the order of the class codes of the targets in ``fit``.
         """
         proba = np.zeros((X.shape[0], self.n_classes))
         proba[:, self.classes] = (

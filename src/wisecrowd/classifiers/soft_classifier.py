@@ -54,6 +54,7 @@ class SoftClassifier(ABC):
         Returns
         -------
         ndarray of shape (n_tasks, n_classes)
+            Probabilities; the columns are in the order of the class codes of the targets in ``fit``.
         """
 
     @abstractmethod

@@ -17,8 +17,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="N
 def datasets(context: typer.Context) -> None:
     """List, download and show datasets that can be used by name.
 
-    Datasets are folders inside the folders in the variable WISECROWD_DATA, or
-    downloads:
+    Download a dataset with fetch. For datasets that you have already, one folder
+    each, set the variable WISECROWD_DATA to the folder that contains them.
 
       wisecrowd datasets
       wisecrowd datasets fetch labelme

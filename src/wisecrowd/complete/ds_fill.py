@@ -45,9 +45,12 @@ class DSFill(Completer):
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         aggregator: Any = find(self.aggregator)() if isinstance(self.aggregator, str) else self.aggregator
-        if not isinstance(aggregator, Aggregator) or "categorical" not in aggregator.answer_types:
+        expected = "expected an aggregator with confusion matrices, such as 'dawid-skene' (`wisecrowd methods` lists all methods)"
+        if not isinstance(aggregator, Aggregator):
+            raise UsageError(f"{self.aggregator!r} is not an aggregator; {expected}")
+        if "categorical" not in aggregator.answer_types:
             raise UsageError(
-                f"aggregator must be a categorical aggregator or its name, such as 'dawid-skene'; got {self.aggregator!r}"
+                f"{aggregator.name} is an aggregator of {' or '.join(aggregator.answer_types)} labels, not of classes; {expected}"
             )
         aggregator = aggregator.clone_unfitted().fit(crowd)
         self.posterior_, self.worker_confusion_ = aggregator.posterior_, aggregator.confusion_

@@ -330,7 +330,7 @@ class EmbeddingModel:
         return points[0], points[1], divergence
 
     def label_log_probs(self, batch: Batch) -> Tensor:
-        """Return log P(label) of every vote.
+        """Return the log-probability of every class as the label of each vote in a batch.
 
         Parameters
         ----------

@@ -709,7 +709,10 @@ def finish_shards(
     weighted: bool,
     ordered: bool = False,
 ) -> ShardedCrowd:
-    """Write the vocabularies, the pairs and, last of all, ``crowd.json``.
+    """Complete a folder of shards: write its classes, workers and pairs, then ``crowd.json``.
+
+    A pair is a combination of worker and label that occurs in the votes; votes refer to pairs by their number. ``crowd.json`` is
+    written last, so that a folder without this file is known to be incomplete.
 
     Parameters
     ----------
@@ -718,27 +721,30 @@ def finish_shards(
     infos : iterable of ShardInfo
         The shards in their order.
     classes, workers : Index
-        Vocabularies; ``workers`` is None when votes have no worker ids.
+        Names of the classes and ids of the workers. ``workers`` is None if votes have no worker ids.
     pair_worker, pair_label : ndarray of shape (n_pairs,)
-        Worker and class code of each pair.
+        Worker and label of each pair, as positions in ``workers`` and ``classes``.
     weighted : bool
-        Whether the shards have weights.
+        Whether the votes in the shards have weights.
     ordered : bool, default=False
         Whether the classes are ordered, from lowest to highest.
 
     Returns
     -------
     ShardedCrowd
-        The finished crowd.
+        The crowd in the folder.
 
     Examples
     --------
     >>> import tempfile
-    >>> folder, codes = tempfile.mkdtemp(), np.array([0, 1], dtype=np.int32)
-    >>> info = write_shard(folder, 0, ["t1"], np.array([2]), codes)
+    >>> folder = tempfile.mkdtemp()
+    >>> pair_worker, pair_label = np.array([[0, 1], [1, 1]], dtype=np.int32)   # ann says yes, bob says yes
+    >>> info = write_shard(folder, 0, ["t1"], np.array([2]), np.array([0, 1], dtype=np.int32))   # both vote on t1
     >>> finish_shards(folder, [info], classes=pd.Index(["no", "yes"]), workers=pd.Index(["ann", "bob"]),
-    ...               pair_worker=codes, pair_label=codes, weighted=False).n_votes
-    2
+    ...               pair_worker=pair_worker, pair_label=pair_label, weighted=False).load().to_frame()
+      task worker label
+    0   t1    ann   yes
+    1   t1    bob   yes
     """
     path, shard_infos = Path(folder), list(infos)
     class_ids, worker_ids = pa.array(classes), None if workers is None else pa.array(workers)

@@ -74,13 +74,25 @@ class ComparisonDiagnosis:
 
     @cached_property
     def workers(self) -> pd.DataFrame:
-        """Table of workers; empty if there are no worker ids.
+        """Table with a row per worker; empty if comparisons have no worker ids.
 
-        Columns are n_votes, left_share (of decided comparisons), tie_share, follows_scores (share of decided comparisons that the
-        item with the higher score won), expected (the same share for a worker who follows the scores), the columns of the
-        method, n_swapped (pairs that the worker judged in both orders, if there are any), swap_consistency (share of them with the
-        same outcome), side_bias (share of them won by the left side in both orders, less that of the right side), flags (left,
-        right, tie, random, reversed or position) and why.
+        A comparison is decided if it is not a tie. The columns are:
+
+        - ``n_votes``: number of comparisons
+        - ``left_share``: share of decided comparisons in which the worker chose the left item
+        - ``tie_share``: share of comparisons that are ties
+        - ``follows_scores``: share of decided comparisons in which the worker chose the item with the higher score
+        - ``expected``: value of ``follows_scores`` that the fitted model expects of an average worker
+        - columns of ``model.workers_``, such as the discrimination, if the model rates workers
+        - ``flags``: left, right, tie, random, reversed or position
+        - ``why``: reason for the flags
+
+        If some worker judged a pair of items in both orders, there are three more columns before ``flags``:
+
+        - ``n_swapped``: number of such pairs
+        - ``swap_consistency``: share of such pairs with the same outcome in both orders
+        - ``side_bias``: share of such pairs in which the left item won both times, minus the share in which the right item won
+          both times; 0 without a preference for a side
         """
         votes = self.comparisons
         if votes.workers is None or votes.worker is None:
@@ -203,7 +215,7 @@ class SwappedPairs(NamedTuple):
 
     @property
     def side_bias(self) -> Array:
-        """Share of pairs that the left side won in both orders, less that of the right side."""
+        """Share of pairs that the left side won in both orders, minus the share that the right side won in both orders."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((self.left - self.right) / self.n_pairs)
 

@@ -127,12 +127,16 @@ def diagnose_raters(crowd: CrowdLike) -> RaterDiagnosis:
     if not votes.is_ordered:
         kind = "labels are numbers" if votes.is_numeric else "classes have no order"
         raise InputError(
-            f"severities of raters need ordered classes, and these {kind}; read them with ordered=True (--ordered, with --classes "
-            "low,middle,high unless they are numbers). For numbers, see RaterMean().fit(crowd).workers_"
+            f"the severity (strictness) of workers is estimated from ordered classes, but these {kind}; read the votes with "
+            "ordered=True (--ordered, with --classes low,middle,high unless the classes are numbers). For numbers that are not "
+            "classes, see RaterMean().fit(crowd).workers_"
         )
-    if not votes.has_workers or votes.n_votes == 0:
+    if votes.n_votes == 0:
+        raise InputError("this crowd has no votes, so the severity (strictness) of its workers is unknown; add votes")
+    if not votes.has_workers:
         raise InputError(
-            "severities of raters need votes with worker ids, and this crowd has none; add a column of workers"
+            "the severity (strictness) of workers cannot be estimated, because these votes have no worker ids; add a column "
+            "'worker' to the votes"
         )
     nodes, weights = make_score_grid(N_NODES)
     model = _RatingScale(votes, nodes)

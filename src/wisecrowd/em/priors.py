@@ -409,17 +409,20 @@ def estimate_crowd_prior(
     Parameters
     ----------
     tally : ndarray of shape (n_pairs, n_classes)
-        Expected counts.
+        Expected number of votes by pair (worker and label) and true class.
     pairs : Pairs
         Worker and label of every row of the tally.
-    smoothing, diagonal : float, default 0.1 and 1.0
-        Pseudo-votes in every cell, and further ones on the diagonal, of the crowd's matrix.
+    smoothing : float, default=0.1
+        Pseudo-votes that are added to every cell of the crowd's confusion matrix.
+    diagonal : float, default=1.0
+        Further pseudo-votes that are added to the diagonal of this matrix (right labels).
     strength : float, optional
-        Strength of the prior; estimated by marginal likelihood if not given.
+        Strength of the prior, as a number of pseudo-votes per true class. By default, it is estimated by marginal likelihood.
 
     Returns
     -------
     CrowdPrior
+        Confusion matrix of the crowd, and the strength with which workers' matrices are shrunk to it.
 
     Examples
     --------

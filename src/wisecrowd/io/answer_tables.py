@@ -861,7 +861,8 @@ def read_true_texts(path: SourceLike, *, columns: Mapping[str, str | None] | Non
         texts = table.set_index(by_role["task"])[by_role["text"]].fillna("").astype(str)
         if not texts.index.is_unique:
             raise InputError(
-                f"several texts for {preview(texts.index[texts.index.duplicated()])}; keep one row per task"
+                f"the table of texts has several rows for {preview(texts.index[texts.index.duplicated()].unique())}; keep one row "
+                "per task"
             )
     return texts.rename("text").rename_axis("task")
 

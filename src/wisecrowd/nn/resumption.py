@@ -102,8 +102,10 @@ def _restore_outputs(outputs: DataclassInstance, arrays: Arrays) -> None:
     if set(arrays) != set(asdict(outputs)):
         raise ValueError(f"the results of a step are {preview(asdict(outputs))}; got {preview(arrays)}")
     for name, array in arrays.items():
-        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
-            raise ValueError(f"{name} contains NaN, infinite or invalid numbers")
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must contain numbers; got the type {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinite numbers")
         setattr(outputs, name, array if array.ndim else array.item())
 
 

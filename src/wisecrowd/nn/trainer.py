@@ -561,8 +561,10 @@ class Trainer:
             shape = tuple(parameters[int(position)].shape)
             if moment.shape != (() if kind == "step" else shape):
                 raise ValueError(f"the moment {name[:40]!r} must have the shape {shape}; got {moment.shape}")
-            if moment.dtype.kind not in "fi" or not np.isfinite(moment).all():
-                raise ValueError(f"the moment {name[:40]!r} holds NaN, infinite or invalid numbers")
+            if moment.dtype.kind not in "fi":
+                raise ValueError(f"the moment {name[:40]!r} must contain numbers; got the type {moment.dtype}")
+            if not np.isfinite(moment).all():
+                raise ValueError(f"the moment {name[:40]!r} contains NaN or infinite numbers")
             is_count = moment.dtype.kind == "i"  # the step of lazyadam is a Python number
             value = int(moment) if is_count else torch.from_numpy(moment.copy())
             state.setdefault(int(position), {})[kind] = value

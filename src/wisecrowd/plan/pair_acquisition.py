@@ -23,9 +23,11 @@ def plan_comparisons(
 ) -> pd.DataFrame:
     """Plan the next comparisons by expected information about the scores.
 
-    A comparison of items with the difference x = e_i − e_j has the gain ½ log(1 + I xᵀΣx): I is the Fisher information of
-    its outcome and Σ the covariance of the scores, which every planned comparison reduces. Close and uncertain pairs gain most.
-    A tenth of the plan are random pairs, and sides are random.
+    The gain of a comparison of two items is ½ log(1 + I v). I is the Fisher information of the outcome, and v is the variance of
+    the difference between the two scores. The gain is largest for pairs whose scores are close and uncertain. After each
+    planned comparison, the covariance of the scores is updated, so that the next one adds new information.
+
+    About one comparison in ten is a random pair. The side on which an item is shown is random.
 
     Parameters
     ----------
@@ -34,21 +36,22 @@ def plan_comparisons(
     budget : int
         Number of comparisons.
     per_worker : int, optional
-        Maximum number of new comparisons per worker. By default, an equal share for the number of workers, rounded up. Workers
-        are planned only if the method estimates their discrimination; the most discriminating ones come first.
+        Maximum number of new comparisons per worker. By default, the budget divided by the number of workers, rounded up. The plan
+        names workers only if the method estimates how well each worker discriminates (as `JudgeAwareBradleyTerry` does).
+        The workers who discriminate best come first.
     random_state : int, default=0
         Seed of sides and of random pairs.
 
     Returns
     -------
     DataFrame
-        One row per comparison, in the order of the plan: ``left``, ``right``, ``worker`` (if planned), ``gain`` in nats, and
-        ``is_random``.
+        One row per comparison, in the order of the plan: ``left``, ``right``, ``worker`` (if the plan names workers), ``gain``
+        in nats, and ``is_random``.
 
     Raises
     ------
     UsageError
-        If the method has no covariance, or there are too many items.
+        If the method has no covariance, or there are more than 3,000 items.
 
     Examples
     --------

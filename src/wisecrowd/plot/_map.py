@@ -157,8 +157,8 @@ def _resolve_values(points: _MapPoints, by: Any) -> pd.Series | None:
     if isinstance(by, str):
         if by not in points.worker_table:
             raise UsageError(
-                f"by must be a Series by worker or a column of the workers' table; got {by!r}, expected one of "
-                f"{preview(map(str, points.worker_table.columns), 15)}"
+                f"the workers' table has no column {by!r} to colour by; its columns are "
+                f"{preview(map(str, points.worker_table.columns), 15)}. For other values, pass a Series indexed by worker"
             )
         column = points.worker_table[by]
         # The report draws the first flag as well.
@@ -166,7 +166,8 @@ def _resolve_values(points: _MapPoints, by: Any) -> pd.Series | None:
     series = pd.Series(by) if isinstance(by, Mapping) else by
     if not isinstance(series, pd.Series) or not series.index.is_unique:
         raise UsageError(
-            f"by must be a column of the workers' table or a Series with one value per worker; got {type(by).__name__}"
+            "by must be the name of a column of the workers' table, or a Series indexed by worker with one value for each; got "
+            + ("a Series with repeated workers" if isinstance(series, pd.Series) else type(by).__name__)
         )
     matched, position = _inputs.match_ids(series.to_frame("value"), points.table.index, "by and the workers of the map")
     values = matched["value"].set_axis(points.table.index[position])

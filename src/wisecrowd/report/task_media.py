@@ -13,6 +13,7 @@ from wisecrowd import io
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn
+from wisecrowd.utils.text import count_noun
 
 #: Keys of the data of a task in a labelling tool that hold the task itself, in order of preference.
 DATA_KEYS = ("data", "fields")
@@ -118,8 +119,11 @@ def align_with_tasks(values: pd.Series, tasks: pd.Index, noun: str) -> list[Any]
         If a task has several values, or no task has one.
     """
     if not values.index.is_unique:
-        duplicates = values.index[values.index.duplicated()]
-        raise InputError(f"several {noun}s for {preview(duplicates)}; keep one row per task")
+        duplicates = values.index[values.index.duplicated()].unique()
+        raise InputError(
+            f"{count_noun(len(duplicates), 'task')} {'has' if len(duplicates) == 1 else 'have'} several {noun}s, "
+            f"for example {preview(duplicates)}; keep one row per task"
+        )
     positions = values.index.get_indexer(match_id_type(tasks, values.index))
     if len(values) and (positions < 0).all():
         raise InputError(

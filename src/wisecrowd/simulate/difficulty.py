@@ -66,7 +66,10 @@ class DifficultyCrowd:
 
     @property
     def ability(self) -> pd.DataFrame:
-        """Accuracy as log-odds against any one other class.
+        """Ability of each worker (row) for each true class (column), on the easiest task.
+
+        The ability is the log-odds that the worker gives the true class instead of one particular other class. It is computed from
+        ``accuracy``. An ability of 0 means that the worker guesses.
 
         Examples
         --------

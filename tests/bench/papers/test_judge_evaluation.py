@@ -34,6 +34,15 @@ def test_real_judges_are_announced_as_absent(monkeypatch: pytest.MonkeyPatch) ->
     assert sum(text is not None for text in absent) == 6
 
 
+def test_the_message_says_whether_the_variable_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WISECROWD_ANSWER_TYPES", raising=False)
+    unset = {study.absence() for study in quick().data.values()} - {None}
+    monkeypatch.setenv("WISECROWD_ANSWER_TYPES", "nowhere")
+    wrong = {study.absence() for study in quick().data.values()} - {None}
+    assert "WISECROWD_ANSWER_TYPES is not set" in str(unset)
+    assert "is not in nowhere, the value of the variable WISECROWD_ANSWER_TYPES" in str(wrong)
+
+
 def test_other_datasets_are_refused() -> None:
     from wisecrowd.bench.data import SimulatedDataset
 

@@ -72,7 +72,7 @@ def test_the_error_of_an_ordinary_table_advises_this_format(path: Path) -> None:
     ("text", "message"),
     [
         ("task,ann,ann\n1,x,y\n", "several columns are called 'ann'"),
-        ("task\n1\n", "its only column is 'task'"),
+        ("task\n1\n", "the only column found is 'task'"),
         ("task,ann\n,x\n2,y\n", "1 row have labels but no task"),
         ('[{"task": 1, "ann": "x"}]', "this is JSON"),
     ],

@@ -98,7 +98,7 @@ class Study:
         """Return a message if the real judges are not on this machine."""
         if not self.needs_data or _find_folder() is not None:
             return None
-        return f"{JUDGES} is not on this machine; {VARIABLE} names the folder to look in"
+        return _describe_absence()
 
     def identity(self) -> Any:
         """Return kind, settings and number of draws."""
@@ -282,12 +282,21 @@ def _find_folder() -> Path | None:
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
+def _describe_absence() -> str:
+    """Return a message about the missing folder of scores, which depends on whether the variable is set."""
+    value = os.environ.get(VARIABLE)
+    content = f"the folder {JUDGES} (scores.parquet and truth.parquet)"
+    if not value:
+        return f"{content} was not found, because the variable {VARIABLE} is not set; set it to the folder that contains {JUDGES}"
+    return f"{content} is not in {value}, the value of the variable {VARIABLE}; put it there, or correct the variable"
+
+
 @lru_cache(maxsize=1)
 def _load_judges() -> tuple[Array, Array]:
     """Return scores by comment and judge, and whether each comment is toxic."""
     folder = _find_folder()
     if folder is None:
-        raise InputError(f"{JUDGES} is not on this machine; {VARIABLE} names the folder to look in")
+        raise InputError(_describe_absence())
     scores = pd.read_parquet(folder / "scores.parquet").pivot(index="task", columns="worker", values="score")
     truth = pd.read_parquet(folder / "truth.parquet").set_index("task")["label"].reindex(scores.index)
     return scores.to_numpy(dtype=np.float64), truth.to_numpy(dtype=np.float64)

@@ -198,7 +198,7 @@ def build_truth(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
     Raises
     ------
     InputError
-        If a task has more than one truth.
+        If a task has more than one truth. The message names the column, because texts and images are read in this way, too.
 
     Examples
     --------
@@ -219,7 +219,9 @@ def build_truth(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
     if repeated.any():
         tasks = frame["task"][repeated].unique()
         subject = f"{len(tasks):,} tasks have" if len(tasks) > 1 else "1 task has"
-        raise InputError(f"{subject} more than one truth, for example {preview(tasks)}; keep one for each")
+        raise InputError(
+            f"{subject} more than one value in the column {truth!r}, for example {preview(tasks)}; keep one row per task"
+        )
     return frame.set_index("task")
 
 

@@ -35,7 +35,10 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
     task = _find_task_column(names, options.task)
     workers = [name for name in names if name != task]
     if not workers:
-        raise InputError(f"its only column is {task!r}; a wide table has a column of tasks and a column per worker")
+        raise InputError(
+            f"the only column found is {task!r}; a wide table has a column of tasks and a column for each worker. Is another "
+            "separator than a comma, semicolon, tab or | between the columns?"
+        )
     table = source.reader.read_columns(path, names)
     return _melt(table, task, workers, options)
 

@@ -270,17 +270,20 @@ def parse_header(text: str, separator: str) -> set[str]:
 
 
 def peek_object(path: Path) -> dict[str, Any]:
-    """Return the first object of a JSON file. If it is very long, return the keys near the beginning without values.
+    """Return the first object of a JSON file.
+
+    Only the beginning of the file is read. If the object does not end there, the keys that were found are returned, and every
+    value is None.
 
     Parameters
     ----------
     path : Path
-        File or folder.
+        File, or a folder, which has no object.
 
     Returns
     -------
     dict
-        Object, empty if the file is not JSON.
+        First object; empty if the path is a folder or the file is not JSON.
     """
     if not path.is_file():
         return {}
