@@ -141,7 +141,27 @@ def test_polygons_are_recognised_and_merged(run: Any, tmp_path: Path) -> None:
     objects = pd.read_csv(tmp_path / "out" / "objects.csv")
     assert score_objects(objects, simulation.truth, kind="polygons").f1 > 0.8
     assert "read polygons from the columns" in run("check", path).stdout
-    assert "does not take" in run("diagnose", path).output
+
+
+@pytest.fixture(scope="module")
+def polygons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("polygons")
+    simulation = simulate_polygons(n_tasks=6, n_workers=4, votes_per_task=4, random_state=0)
+    simulation.crowd.to_frame().to_csv(folder / "polygons.csv", index=False)
+    simulation.truth.to_csv(folder / "truth.csv", index=False)
+    return folder
+
+
+def test_polygons_are_diagnosed_compared_and_reported(run: Any, polygons: Path, tmp_path: Path) -> None:
+    path = polygons / "polygons.csv"
+    diagnosis = run("diagnose", path, "-o", tmp_path / "out")
+    assert "on overlapping polygons" in diagnosis.stdout
+    assert {"detection_rate", "size_ratio", "flags"} <= set(pd.read_csv(tmp_path / "out" / "workers.csv"))
+    compared = run("compare", path, "--score", polygons / "truth.csv", "--folds", "2")
+    assert "polygon-consensus -p model=majority" in compared.stdout
+    assert "F1" in compared.stdout
+    assert run("report", path, "-o", tmp_path / "report.html", "--no-compare").exit_code == 0
+    assert "<polygon class=" in (tmp_path / "report.html").read_text()
 
 
 def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd import BoxCrowd, PointCrowd, SpanCrowd
+from wisecrowd import BoxCrowd, PointCrowd, PolygonCrowd, SpanCrowd
 from wisecrowd.data.mark_matches import find_mark_pairs, find_overlaps, match_marks
+from wisecrowd.data.polygon_rings import parse_polygons
 
 FRAME = {"task": ["d"] * 3, "worker": ["ann", "ann", "bob"], "start": [0, 3, 0], "end": [2, 4, 4]}
 
@@ -45,6 +46,20 @@ def test_boxes_and_points_match_by_their_own_similarity() -> None:
     assert near.similarity == pytest.approx([0.5])
     assert not len(match_marks(points, np.zeros(1, int), np.array([[3.0, 4]]), radius=4.0).mark)
     assert len(find_mark_pairs("boxes", np.zeros(2, int), np.array([[0.0, 0, 2, 2], [1.0, 0, 2, 2]])).first) == 1
+
+
+def test_polygons_match_by_their_areas_and_not_by_their_boxes() -> None:
+    upper, lower = [0, 0, 8, 0, 0, 8], [8, 8, 8, 0, 0, 8]  # two triangles with the same box
+    crowd = PolygonCrowd.from_frame({"task": [1, 1], "worker": [1, 2], "polygon": [str(upper), str(lower)]})
+    rings = parse_polygons([lower, upper])
+    places = np.column_stack([rings.boxes, rings.area, [0.0, 1]])
+    matches = match_marks(crowd, np.zeros(2, int), places, object_rings=rings)
+    shape = {tuple(ring): number for number, ring in enumerate([tuple(map(tuple, r)) for r in rings.to_lists()])}
+    own = [shape[tuple(map(tuple, ring))] for ring in crowd.get_rings().to_lists()]
+    assert matches.target.tolist() == own
+    assert matches.similarity.min() > 0.9
+    nothing = match_marks(crowd, np.empty(0, int), np.empty((0, 6)), object_rings=parse_polygons([]))
+    assert len(nothing.mark) == 0
 
 
 def test_nothing_matches_nothing() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd import BoxCrowd, PointCrowd, SpanCrowd
+from wisecrowd import BoxCrowd, PointCrowd, PolygonCrowd, SpanCrowd
+from wisecrowd.data.polygon_rings import parse_polygons
 from wisecrowd.diagnose.mark_habits import describe_habits
 
 OBJECTS = np.array([[0.0, 0, 100, 50], [200.0, 0, 40, 40], [245.0, 0, 40, 40]])
@@ -25,6 +26,16 @@ def describe(crowd: BoxCrowd) -> dict[str, object]:
 def test_two_parts_of_an_object_are_a_split() -> None:
     habits = describe(make_boxes((0, 0, 60, 50), (62, 0, 36, 50)))
     assert (habits["splits"], habits["merges"]) == (1, 0)
+
+
+def test_parts_and_shifts_of_polygons() -> None:
+    objects = parse_polygons([[0, 0, 100, 0, 100, 50, 0, 50]])
+    places = np.column_stack([objects.boxes, objects.area, [0.0]])
+    halves = ["[0, 0, 60, 0, 60, 50, 0, 50]", "[62, 0, 98, 0, 98, 50, 62, 50]", "[10, 0, 110, 0, 110, 50, 10, 50]"]
+    crowd = PolygonCrowd.from_frame({"task": ["t"] * 3, "worker": ["ann", "ann", "bob"], "polygon": halves})
+    habits = describe_habits(crowd, np.zeros(1, int), places, np.zeros(1, int), object_rings=objects)
+    assert habits["splits"].tolist() == [1, 0]
+    assert habits.loc["bob", "shift_x"] == pytest.approx(0.1)
 
 
 def test_a_box_around_two_objects_is_a_merge() -> None:

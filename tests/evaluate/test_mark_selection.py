@@ -8,7 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import BoxConsensus, SpanCrowd, compare_methods, simulate_boxes, simulate_points, simulate_spans
+from wisecrowd import (
+    BoxConsensus,
+    SpanCrowd,
+    compare_methods,
+    simulate_boxes,
+    simulate_points,
+    simulate_polygons,
+    simulate_spans,
+)
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.mark_selection import compare_mark_methods, fit_marks, list_decisions
@@ -61,7 +69,7 @@ def test_the_prediction_is_the_hand_computed_one() -> None:
     assert comparison.summary.startswith("Only span-consensus was compared")
 
 
-@pytest.mark.parametrize("simulate", [simulate_points, simulate_spans])
+@pytest.mark.parametrize("simulate", [simulate_points, simulate_polygons, simulate_spans])
 def test_other_kinds(simulate: Any) -> None:
     simulation = simulate(n_tasks=15, n_workers=6, random_state=0)
     comparison = compare_mark_methods(simulation.crowd, truth=simulation.truth)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from wisecrowd import BoxConsensus, BoxCrowd, PointConsensus, SpanConsensus, SpanCrowd, simulate_points
+from wisecrowd import (
+    BoxConsensus,
+    BoxCrowd,
+    PointConsensus,
+    PolygonConsensus,
+    PolygonCrowd,
+    SpanConsensus,
+    SpanCrowd,
+    simulate_points,
+)
 from wisecrowd.report.mark_pictures import TaskMarks, describe_objects, draw_frame, draw_text, select_task_marks
 
 
@@ -50,6 +59,18 @@ def test_points_are_circles() -> None:
     model = PointConsensus().fit(crowd)
     picture = draw_frame(select_task_marks(crowd, model, crowd.tasks[0]))
     assert {shape["shape"] for shape in picture["shapes"]} == {"circle"}
+
+
+def test_polygons_have_their_vertices() -> None:
+    rings = ["[[0, 0], [8, 0], [0, 8]]", "[[0, 0], [8, 0], [0, 8]]", "[[90, 90], [98, 90], [90, 98]]"]
+    crowd = PolygonCrowd.from_frame({"task": ["i", "i", "i"], "worker": ["ann", "bob", "bob"], "polygon": rings})
+    marks = select_task_marks(crowd, PolygonConsensus().fit(crowd), "i")
+    picture = draw_frame(marks)
+    assert {shape["shape"] for shape in picture["shapes"] + picture["results"]} == {"polygon"}
+    assert picture["shapes"][-1]["points"] == "90.0,90.0 98.0,90.0 90.0,98.0"
+    assert sorted(sorted(names) for names in marks.workers) == [["ann", "bob"], ["bob"]]
+    badges = sorted((shape["badge"]["x"], shape["badge"]["y"]) for shape in picture["results"])
+    assert badges[0][0] < 10 < 80 < badges[1][0]  # beside the objects
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Reports on boxes, points and spans."""
+"""Reports on boxes, points, polygons and spans."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from wisecrowd import BoxCrowd, SpanCrowd, simulate_boxes, simulate_points, simulate_spans
+from wisecrowd import BoxCrowd, SpanCrowd, simulate_boxes, simulate_points, simulate_polygons, simulate_spans
 from wisecrowd.errors import UsageError
 from wisecrowd.report import build
 from wisecrowd.report.marks import build_mark_content
 
 
-@pytest.mark.parametrize("simulate", [simulate_boxes, simulate_points, simulate_spans])
+@pytest.mark.parametrize("simulate", [simulate_boxes, simulate_points, simulate_polygons, simulate_spans])
 def test_the_page_has_scores_pictures_workers_and_tasks(simulate: Any) -> None:
     crowd = simulate(n_tasks=20, n_workers=5, votes_per_task=4, n_classes=2, random_state=0).crowd
     content = build_mark_content(crowd, compare=False, command="wisecrowd report")

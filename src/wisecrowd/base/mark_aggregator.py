@@ -252,6 +252,12 @@ class MarkAggregator(Aggregator):
         }
         return pd.DataFrame(columns)
 
+    @property
+    def rings_(self) -> PolygonRings | None:
+        """Vertices of polygons in the order of ``candidates_``; None for other objects."""
+        self._check_fitted("object_probs_")
+        return None
+
     def _place_columns(self) -> dict[str, Any]:
         """Return the columns with the places of objects."""
         places = self.crowd_class.format_coordinates(self.object_coordinates_)

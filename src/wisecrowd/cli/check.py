@@ -25,7 +25,7 @@ def check(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Sizes of images (columns task, width, height): finds boxes and points outside of them.",
+            help="Sizes of images (columns task, width, height): finds boxes, points and polygons outside of them.",
         ),
     ] = None,
     documents: Annotated[

@@ -167,7 +167,7 @@ def _compare_answers(
     inputs = [path, *([] if score is None else [score])]
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
-    answers.refuse_types(other_answers, "compare", ["polygons", "masks"])
+    answers.refuse_types(other_answers, "compare", ["masks"])
     crowd = answers.read_answers(other_answers, reading)
     truth = None if score is None else answers.read_true_answers(score, crowd, reading)
     documents = answers.read_documents(other_answers)

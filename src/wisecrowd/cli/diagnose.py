@@ -137,7 +137,7 @@ def diagnose(
         )
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members, "--gold": gold})
-        answers.refuse_types(other_answers, "diagnose", ["polygons", "masks"])
+        answers.refuse_types(other_answers, "diagnose", ["masks"])
         diagnose_answers(
             other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
         )

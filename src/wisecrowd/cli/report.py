@@ -150,10 +150,10 @@ def report(
             "--gold": gold,
             "--score": score,
             "--texts": None if kind == "spans" else texts,
-            "--images": None if kind in ("boxes", "points") else images,
+            "--images": None if kind in ("boxes", "points", "polygons") else images,
         }
         answers.check_unused(other_answers, class_options)
-        answers.refuse_types(other_answers, "report", ["polygons", "masks"])
+        answers.refuse_types(other_answers, "report", ["masks"])
         answer_votes = answers.read_answers(other_answers, reading)
         span_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         if kind == "spans" and texts is None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.overlaps import SimilarPairs, find_box_pairs, find_point_pairs, find_span_pairs
+from wisecrowd.data.polygon_rings import PolygonRings, concatenate_rings, find_polygon_pairs, rasterise_polygons
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -33,12 +34,18 @@ class MarkMatches(NamedTuple):
     similarity: Array
 
 
-def find_mark_pairs(kind: str, task: NDArray[np.integer[Any]], coordinates: Array, radius: float = 1.0) -> SimilarPairs:
+def find_mark_pairs(
+    kind: str,
+    task: NDArray[np.integer[Any]],
+    coordinates: Array,
+    radius: float = 1.0,
+    rings: PolygonRings | None = None,
+) -> SimilarPairs:
     """Return the pairs of marks of any kind on a task that overlap.
 
     Parameters
     ----------
-    kind : {"boxes", "points", "spans"}
+    kind : {"boxes", "points", "polygons", "spans"}
         Kind of marks.
     task : ndarray of shape (n,)
         Task codes.
@@ -46,6 +53,8 @@ def find_mark_pairs(kind: str, task: NDArray[np.integer[Any]], coordinates: Arra
         Places.
     radius : float, default=1.0
         Distance of points at which their similarity is 1/2.
+    rings : PolygonRings, default=None
+        Vertices of polygons, one ring per row.
 
     Returns
     -------
@@ -58,11 +67,19 @@ def find_mark_pairs(kind: str, task: NDArray[np.integer[Any]], coordinates: Arra
     """
     if kind == "points":
         return find_point_pairs(task, coordinates, radius)
+    if kind == "polygons":
+        assert rings is not None
+        cells = rasterise_polygons(rings, task, int(task.max(initial=-1)) + 1).cells
+        return find_polygon_pairs(task, rings, cells)
     return (find_box_pairs if kind == "boxes" else find_span_pairs)(task, coordinates)
 
 
 def find_overlaps(
-    crowd: MarkCrowd, object_task: NDArray[np.integer[Any]], object_coordinates: Array, radius: float = 1.0
+    crowd: MarkCrowd,
+    object_task: NDArray[np.integer[Any]],
+    object_coordinates: Array,
+    radius: float = 1.0,
+    object_rings: PolygonRings | None = None,
 ) -> MarkMatches:
     """Return all pairs of a mark and an object that overlap.
 
@@ -76,6 +93,8 @@ def find_overlaps(
         Places of the objects.
     radius : float, default=1.0
         Distance of points at which their similarity is 1/2.
+    object_rings : PolygonRings, default=None
+        Vertices of the objects, for polygons.
 
     Returns
     -------
@@ -91,7 +110,11 @@ def find_overlaps(
     """
     n_marks = crowd.n_marks
     task = np.concatenate([crowd.mark_task.astype(np.int64), np.asarray(object_task, dtype=np.int64)])
-    pairs = find_mark_pairs(crowd.answer_type, task, np.vstack([crowd.coordinates, object_coordinates]), radius)
+    places, rings = np.vstack([crowd.coordinates, object_coordinates]), crowd.get_rings()
+    if rings is not None:
+        assert object_rings is not None
+        rings = concatenate_rings([rings, object_rings])
+    pairs = find_mark_pairs(crowd.answer_type, task, places, radius, rings)
     is_mixed = (pairs.first < n_marks) & (pairs.second >= n_marks)
     return MarkMatches(pairs.first[is_mixed], pairs.second[is_mixed] - n_marks, pairs.similarity[is_mixed])
 
@@ -103,6 +126,7 @@ def match_marks(
     *,
     radius: float = 1.0,
     min_similarity: float = MIN_SIMILARITY,
+    object_rings: PolygonRings | None = None,
 ) -> MarkMatches:
     """Match marks with the most similar objects.
 
@@ -120,6 +144,8 @@ def match_marks(
         Distance of points at which their similarity is 1/2.
     min_similarity : float, default=0.5
         Similarity from which a mark belongs to an object.
+    object_rings : PolygonRings, default=None
+        Vertices of the objects, for polygons.
 
     Returns
     -------
@@ -133,7 +159,7 @@ def match_marks(
     >>> match_marks(crowd, np.array([0]), np.array([[0.0, 3]])).mark.tolist()
     [0]
     """
-    overlaps = find_overlaps(crowd, object_task, object_coordinates, radius)
+    overlaps = find_overlaps(crowd, object_task, object_coordinates, radius, object_rings)
     is_near = overlaps.similarity >= min_similarity
     mark, target, similarity = overlaps.mark[is_near], overlaps.target[is_near], overlaps.similarity[is_near]
     order = np.lexsort((target, -similarity, mark))

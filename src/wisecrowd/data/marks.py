@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.answers_by_task import AnswersByTask, compute_answers_digest, order_by_task
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table
+from wisecrowd.data.polygon_rings import PolygonRings
 from wisecrowd.data.rows import as_codes
 from wisecrowd.errors import InputError, preview
 from wisecrowd.utils.text import count_noun
@@ -106,6 +107,15 @@ class MarkCrowd(AnswersByTask):
         self.offset = np.concatenate([[0], np.cumsum(np.bincount(self.mark, minlength=len(order)))]).astype(np.int64)
         for array in (self.task, self.worker, self.mark, self.label, self.coordinates, self.offset):
             array.setflags(write=False)
+
+    def get_rings(self) -> PolygonRings | None:
+        """Return the vertices of every mark, if marks are polygons.
+
+        Returns
+        -------
+        PolygonRings or None
+        """
+        return None
 
     # ------------------------------------------------------------------ construction
 

@@ -71,6 +71,11 @@ class PolygonRings:
         return np.asarray(np.abs(np.bincount(self.polygon, cross, len(self))) / 2)
 
     @property
+    def has_area(self) -> NDArray[np.bool_]:
+        """Whether each polygon encloses an area."""
+        return np.asarray((self.boxes[:, 2:] > 0).all(axis=1) & (self.area > 0))
+
+    @property
     def boxes(self) -> Array:
         """Bounding boxes: x, y, width and height."""
         if not len(self):
@@ -147,6 +152,40 @@ def concatenate_rings(parts: Sequence[PolygonRings]) -> PolygonRings:
     return PolygonRings(offset, np.concatenate([part.points for part in parts]))
 
 
+def parse_ring(cell: Any) -> Array | None:
+    """Return the vertices of a polygon in a cell of a table.
+
+    Parameters
+    ----------
+    cell : object
+        List of points, flat list, or JSON text; see `parse_polygons`.
+
+    Returns
+    -------
+    ndarray of shape (n_vertices, 2) or None
+        None if the cell holds no polygon, or one with fewer than three vertices.
+
+    Examples
+    --------
+    >>> parse_ring("[0, 0, 4, 0, 0, 2, 0, 0]").tolist(), parse_ring("[0, 0, 4, 0]")
+    ([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]], None)
+    """
+    value: Any = cell
+    try:
+        if isinstance(value, str):
+            value = json.loads(value)
+        ring = np.array(value, dtype=np.float64)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    if ring.ndim == 1 or (ring.ndim == 2 and ring.shape[0] == 1):
+        ring = ring.reshape(-1, 2) if ring.size % 2 == 0 else np.empty((0, 2))
+    if ring.ndim != 2 or ring.shape[1] != 2 or not np.isfinite(ring).all():
+        return None
+    if len(ring) > 1 and (ring[0] == ring[-1]).all():
+        ring = ring[:-1]
+    return ring if len(ring) >= 3 else None
+
+
 def parse_polygons(cells: Sequence[Any]) -> PolygonRings:
     """Build polygons from cells of a table.
 
@@ -171,27 +210,14 @@ def parse_polygons(cells: Sequence[Any]) -> PolygonRings:
     """
     rings = []
     for row, cell in enumerate(cells):
-        value: Any = cell
-        try:
-            if isinstance(value, str):
-                value = json.loads(value)
-            ring = np.array(value, dtype=np.float64)
-        except (ValueError, TypeError, RecursionError):
-            ring = np.empty(0)
-        if ring.ndim == 1 or (ring.ndim == 2 and ring.shape[0] == 1):
-            ring = ring.reshape(-1, 2) if ring.size % 2 == 0 else np.empty((0, 2))
-        if ring.ndim != 2 or ring.shape[1] != 2 or not np.isfinite(ring).all():
-            ring = np.empty((0, 2))
-        if len(ring) > 1 and (ring[0] == ring[-1]).all():
-            ring = ring[:-1]
-        if len(ring) < 3:
+        ring = parse_ring(cell)
+        if ring is None:
             raise InputError(
                 f"row {row} has no polygon but {preview([cell])}; expected at least three points: [[x, y], [x, y], ...]"
             )
         rings.append(ring)
     polygons = PolygonRings.from_lists(rings)
-    boxes = polygons.boxes
-    flat = np.flatnonzero(~((boxes[:, 2:] > 0).all(axis=1) & (polygons.area > 0)))
+    flat = np.flatnonzero(~polygons.has_area)
     if flat.size:
         raise InputError(
             f"row {flat[0]} has a polygon without an area: {preview([cells[flat[0]]])}; expected points that enclose one"

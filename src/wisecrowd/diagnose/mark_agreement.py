@@ -72,7 +72,7 @@ def compute_pairwise_agreement(
     >>> [round(compute_pairwise_agreement(crowd, min_similarity=value).f1, 2) for value in (0.5, 1.0)]
     [0.67, 0.0]
     """
-    pairs = find_mark_pairs(crowd.answer_type, crowd.mark_task, crowd.coordinates, radius)
+    pairs = find_mark_pairs(crowd.answer_type, crowd.mark_task, crowd.coordinates, radius, crowd.get_rings())
     worker, n_workers = crowd.mark_worker, crowd.n_workers
     is_match = (pairs.similarity >= min_similarity - TOLERANCE) & (worker[pairs.first] != worker[pairs.second])
     is_match &= crowd.label[pairs.first] == crowd.label[pairs.second]

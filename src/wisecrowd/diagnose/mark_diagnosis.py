@@ -1,4 +1,4 @@
-"""Diagnosis of boxes, points and spans: workers, tasks and agreement."""
+"""Diagnosis of boxes, points, polygons and spans: workers, tasks and agreement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZE_RANGE = (0.7, 1.4)
 #: Error of boundaries, relative to the median worker, from which a worker is imprecise.
 MAX_BOUNDARY_ERROR = 2.0
 #: Mean displacement of the centre of marks from which they are shifted: relative to objects, in radii of points, in offsets.
-MAX_SHIFT = {"boxes": 0.1, "points": 0.5, "spans": 0.5}
+MAX_SHIFT = {"boxes": 0.1, "points": 0.5, "polygons": 0.1, "spans": 0.5}
 #: Standard errors by which a shift must exceed zero.
 SHIFT_ERRORS = 3.0
 #: Objects that a worker split or merged, as a number and as a share of the worker's marks, from which a flag is set.
@@ -154,7 +154,7 @@ class MarkDiagnosis:
             "shift_y": ("down", "up"),
             "shift": ("towards the end", "towards the beginning"),
         }
-        unit = {"boxes": "{:.0%} of the size of objects", "points": "{:.1f} pixels", "spans": "{:.1f} positions"}[kind]
+        unit = {"points": "{:.1f} pixels", "spans": "{:.1f} positions"}.get(kind, "{:.0%} of the size of objects")
         for name, directions in sides.items():
             if name not in table:
                 continue
@@ -186,12 +186,14 @@ class MarkDiagnosis:
         """Habits of workers relative to the chosen objects that several workers marked."""
         model = self.model
         chosen = model.candidates_["chosen"].to_numpy() & (model.object_marks_ > 1)
+        rings = model.rings_
         return describe_habits(
             self.crowd,
             model.object_task_[chosen],
             model.object_coordinates_[chosen],
             model.object_probs_[chosen].argmax(axis=1),
             self._radius,
+            None if rings is None else rings.take(np.flatnonzero(chosen)),
         )
 
     @cached_property
@@ -251,7 +253,7 @@ def _round(value: float) -> float | None:
 
 
 def diagnose_marks(crowd: MarkCrowd, *, model: MarkAggregator | str | None = None) -> MarkDiagnosis:
-    """Diagnose the workers and tasks of boxes, points or spans.
+    """Diagnose the workers and tasks of boxes, points, polygons or spans.
 
     Parameters
     ----------
@@ -278,7 +280,7 @@ def diagnose_marks(crowd: MarkCrowd, *, model: MarkAggregator | str | None = Non
     20
     """
     if not isinstance(crowd, MarkCrowd):
-        raise InputError(f"expected a BoxCrowd, PointCrowd or SpanCrowd; got {type(crowd).__name__}")
+        raise InputError(f"expected a BoxCrowd, PointCrowd, PolygonCrowd or SpanCrowd; got {type(crowd).__name__}")
     fitted: Any = model
     if model is None or isinstance(model, str):
         unfitted: Any = find(model or DEFAULT_METHODS[crowd.answer_type])()

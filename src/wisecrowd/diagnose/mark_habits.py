@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.mark_matches import find_overlaps, match_marks
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.polygon_rings import PolygonRings
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -19,7 +20,12 @@ MIN_PART = 0.75
 
 
 def describe_habits(
-    crowd: MarkCrowd, object_task: Codes, object_coordinates: Array, object_label: Codes, radius: float = 1.0
+    crowd: MarkCrowd,
+    object_task: Codes,
+    object_coordinates: Array,
+    object_label: Codes,
+    radius: float = 1.0,
+    object_rings: PolygonRings | None = None,
 ) -> pd.DataFrame:
     """Compare the marks of workers with the objects of their tasks.
 
@@ -33,13 +39,15 @@ def describe_habits(
         Places of the objects.
     radius : float, default=1.0
         Distance of points at which their similarity is 1/2.
+    object_rings : PolygonRings, default=None
+        Vertices of the objects, for polygons.
 
     Returns
     -------
     DataFrame
         By worker: n_matches (marks that belong to an object), shift_x and shift_y (mean displacement of the centre; relative to
-        the size of the object for boxes, in pixels for points) or shift (of spans, in tokens or characters), each with a
-        standard error, splits (objects that the worker marked in several parts), merges (marks that cover several objects),
+        the size of the object for boxes and polygons, in pixels for points) or shift (of spans, in tokens or characters), each
+        with a standard error, splits (objects that the worker marked in several parts), merges (marks that cover several objects),
         confused_share (matches with another class), and confuses (the most frequent confusion, as text).
 
     Examples
@@ -49,7 +57,7 @@ def describe_habits(
     >>> describe_habits(crowd, np.array([0]), np.array([[0.0, 4]]), np.array([0]))["splits"].tolist()
     [1]
     """
-    matches = match_marks(crowd, object_task, object_coordinates, radius=radius)
+    matches = match_marks(crowd, object_task, object_coordinates, radius=radius, object_rings=object_rings)
     worker = crowd.mark_worker[matches.mark]
     count = np.bincount(worker, minlength=crowd.n_workers)
     columns: dict[str, Any] = {"n_matches": count}
@@ -58,7 +66,7 @@ def describe_habits(
         columns[name], columns[f"{name}_error"] = _average(values, worker, crowd.n_workers)
     if crowd.has_size:
         columns["splits"], columns["merges"] = _count_parts(
-            crowd, object_task, object_coordinates, matches.mark, matches.target
+            crowd, object_task, object_coordinates, object_rings, matches.mark, matches.target
         )
     if crowd.n_classes > 1:
         columns["confused_share"], columns["confuses"] = _find_confusions(
@@ -74,8 +82,8 @@ def _measure_shift(crowd: MarkCrowd, marks: Array, targets: Array) -> dict[str, 
     if crowd.answer_type == "points":
         distance = marks - targets
     else:
-        centre = marks[:, :2] + marks[:, 2:] / 2
-        distance = (centre - targets[:, :2] - targets[:, 2:] / 2) / targets[:, 2:]
+        centre = marks[:, :2] + marks[:, 2:4] / 2
+        distance = (centre - targets[:, :2] - targets[:, 2:4] / 2) / targets[:, 2:4]
     return {"shift_x": distance[:, 0], "shift_y": distance[:, 1]}
 
 
@@ -89,10 +97,15 @@ def _average(values: Array, worker: NDArray[Any], n_workers: int) -> tuple[Array
 
 
 def _count_parts(
-    crowd: MarkCrowd, object_task: Codes, objects: Array, matched_mark: Codes, matched_target: Codes
+    crowd: MarkCrowd,
+    object_task: Codes,
+    objects: Array,
+    object_rings: PolygonRings | None,
+    matched_mark: Codes,
+    matched_target: Codes,
 ) -> tuple[Codes, Codes]:
     """Return the number of objects that each worker split, and of marks that cover several objects."""
-    overlaps = find_overlaps(crowd, object_task, objects)
+    overlaps = find_overlaps(crowd, object_task, objects, object_rings=object_rings)
     mark, target = overlaps.mark, overlaps.target
     mark_size, object_size = _measure(crowd.coordinates)[mark], _measure(objects)[target]
     shared = overlaps.similarity * (mark_size + object_size) / 2
@@ -113,10 +126,12 @@ def _count_parts(
 
 
 def _measure(coordinates: Array) -> Array:
-    """Return the areas of boxes or the lengths of spans."""
+    """Return the areas of boxes or polygons, or the lengths of spans."""
     if coordinates.shape[1] == 2:
         return np.asarray(coordinates[:, 1] - coordinates[:, 0])
-    return np.asarray(coordinates[:, 2] * coordinates[:, 3])
+    if coordinates.shape[1] == 4:
+        return np.asarray(coordinates[:, 2] * coordinates[:, 3])
+    return np.asarray(coordinates[:, 4])
 
 
 def _find_confusions(

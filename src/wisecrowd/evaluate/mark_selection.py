@@ -1,4 +1,4 @@
-"""Model selection for boxes, points and spans by held-out workers."""
+"""Model selection for boxes, points, polygons and spans by held-out workers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wisecrowd.base.mark_aggregator import MarkAggregator
 from wisecrowd.base.registry import find
 from wisecrowd.data.mark_matches import find_mark_pairs, match_marks
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.polygon_rings import PolygonRings, concatenate_rings
 from wisecrowd.data.rows import assign_folds
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
 from wisecrowd.evaluate.model_selection import Comparison, check_folds, predict_heldout_votes
@@ -28,6 +29,7 @@ Codes = NDArray[np.int64]
 CANDIDATES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "boxes": (("box-consensus", {}), ("box-consensus", {"model": "majority"})),
     "points": (("point-consensus", {}), ("point-consensus", {"model": "majority"})),
+    "polygons": (("polygon-consensus", {}), ("polygon-consensus", {"model": "majority"})),
     "spans": (
         ("span-consensus", {}),
         ("bayesian-sequence", {}),
@@ -58,6 +60,8 @@ class MarkDecisions(NamedTuple):
         Places of the objects.
     radius : float
         Distance of points at which their similarity is 1/2.
+    object_rings : PolygonRings or None
+        Vertices of the objects, for polygons.
     """
 
     target: Codes
@@ -66,6 +70,7 @@ class MarkDecisions(NamedTuple):
     object_task: Codes
     object_coordinates: Array
     radius: float
+    object_rings: PolygonRings | None = None
 
 
 def list_decisions(crowd: MarkCrowd) -> MarkDecisions:
@@ -93,8 +98,8 @@ def list_decisions(crowd: MarkCrowd) -> MarkDecisions:
     with ignore_fit_warnings():
         reference = method.set_params(model="majority").fit(crowd)
     radius = float(getattr(reference, "radius_", 1.0))
-    task, places = reference.object_task_.astype(np.int64), reference.object_coordinates_
-    matches = match_marks(crowd, task, places, radius=radius)
+    task, places, rings = reference.object_task_.astype(np.int64), reference.object_coordinates_, reference.rings_
+    matches = match_marks(crowd, task, places, radius=radius, object_rings=rings)
     count = crowd.votes_per_task[task]
     start = np.cumsum(count) - count
     target = np.repeat(np.arange(len(task)), count)
@@ -102,7 +107,7 @@ def list_decisions(crowd: MarkCrowd) -> MarkDecisions:
     given = np.zeros(len(target), dtype=np.int64)
     row = start[matches.target] + crowd.mark[matches.mark] - crowd.task_offset[task[matches.target]]
     given[row] = 1 + crowd.label[matches.mark]
-    return MarkDecisions(target, vote, given, task, places, radius)
+    return MarkDecisions(target, vote, given, task, places, radius, rings)
 
 
 def compare_mark_methods(
@@ -114,7 +119,7 @@ def compare_mark_methods(
     folds: int = 5,
     random_state: int = 0,
 ) -> Comparison:
-    """Compare methods for boxes, points or spans by held-out workers.
+    """Compare methods for boxes, points, polygons or spans by held-out workers.
 
     The answers are split into folds, so that a task loses some of its workers. A method is fitted to the others and gives every
     object that one of them marked a probability q(k) of being real and of class k, or false (k = 0). It predicts what a
@@ -284,12 +289,13 @@ def _predict_decisions(
 
 def _find_object_probs(fitted: Any, crowd: MarkCrowd, decisions: MarkDecisions) -> Array:
     """Return the probabilities that a fitted method gives to objects: false, and real of each class."""
-    n_objects = len(decisions.object_task)
+    n_objects, rings = len(decisions.object_task), decisions.object_rings
     pairs = find_mark_pairs(
         crowd.answer_type,
         np.concatenate([decisions.object_task, fitted.object_task_]),
         np.vstack([decisions.object_coordinates, fitted.object_coordinates_]),
         decisions.radius,
+        None if rings is None else concatenate_rings([rings, fitted.rings_]),
     )
     is_match = (pairs.first < n_objects) & (pairs.second >= n_objects) & (pairs.similarity >= MIN_SIMILARITY)
     target, candidate, similarity = (
@@ -327,7 +333,7 @@ def _estimate_rates(probs: Array, decisions: MarkDecisions, rows: Codes, worker:
 
 def _score_with_truth(fitted: dict[str, Any], truth: pd.DataFrame, crowd: MarkCrowd, radius: float) -> pd.DataFrame:
     """Return precision, recall and F1 score of every method on the tasks with truth."""
-    places = list(crowd.coordinate_names)
+    places = list(crowd.place_columns or crowd.coordinate_names)
     if absent := [name for name in ("task", *places) if name not in truth]:
         raise InputError(f"the truth has no column {preview(absent)}; {crowd.plural} need task, {', '.join(places)}")
     tasks = set(truth["task"])

@@ -773,13 +773,13 @@ def read_spans(
 def read_true_objects(
     path: SourceLike, kind: AnswerType, *, columns: Mapping[str, str | None] | None = None
 ) -> pd.DataFrame:
-    """Read true boxes, points or spans from a table with one object per row and no workers.
+    """Read true boxes, points, polygons or spans from a table with one object per row and no workers.
 
     Parameters
     ----------
     path : path-like or VoteSource
         CSV, TSV, Parquet or JSON. A row without coordinates is a task without objects.
-    kind : {"boxes", "points", "spans"}
+    kind : {"boxes", "points", "polygons", "spans"}
         Kind of objects.
     columns : mapping of str to str, default=None
         Names of columns by role: task, label.
@@ -812,7 +812,7 @@ def read_true_objects(
                 tuple(required),
             )
         table = _read_columns(file, list(by_role.values())).to_pandas()
-        for role in _MARKS[kind]:
+        for role in [] if kind == "polygons" else _MARKS[kind]:
             try:
                 table[by_role[role]] = pd.to_numeric(table[by_role[role]])
             except (ValueError, TypeError) as error:

@@ -301,7 +301,7 @@ def _build_objects(
     model: Any,
     command: str | None,
 ) -> Report:
-    """Build the report on boxes, points, spans or texts."""
+    """Build the report on boxes, points, polygons, spans or texts."""
     import pandas as pd
 
     from wisecrowd.errors import UsageError
@@ -312,7 +312,7 @@ def _build_objects(
     from wisecrowd.report.text_answers import build_text_content
     from wisecrowd.utils.text import shorten
 
-    suitable = {"spans": ("texts",), "boxes": ("images",), "points": ("images",)}.get(votes.answer_type, ())
+    suitable = ("texts",) if votes.answer_type == "spans" else () if isinstance(votes, TextCrowd) else ("images",)
     others = {name: value for name, value in media.items() if name not in suitable}
     if unusable := [name for name, value in {**unused, **others}.items() if value is not None]:
         raise UsageError(f"the report on {votes.answer_type} takes no {', '.join(unusable)}; leave this out")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.mark_aggregator import MarkAggregator
 from wisecrowd.data.mark_matches import match_marks
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.polygon_rings import PolygonRings
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.utils.text import display_name, format_number, shorten
 
@@ -44,12 +45,18 @@ class TaskMarks(NamedTuple):
         Candidates of the task, the least certain first.
     workers : list of list
         Ids of the workers who marked each candidate.
+    places : ndarray of shape (n_candidates, n_coordinates)
+        Coordinates of the candidates.
+    rings : PolygonRings or None
+        Vertices of the candidates, for polygons.
     """
 
     task: Any
     crowd: MarkCrowd
     candidates: pd.DataFrame
     workers: list[list[Any]]
+    places: Array
+    rings: PolygonRings | None = None
 
 
 def select_task_marks(
@@ -79,11 +86,20 @@ def select_task_marks(
     doubt = np.abs(table["confidence"].to_numpy() - model.threshold_)
     order = np.lexsort((np.arange(len(rows)), doubt))
     radius = float(getattr(model, "radius_", 1.0))
-    matches = match_marks(part, np.full(len(rows), code), model.object_coordinates_[rows], radius=radius)
+    places, rings = model.object_coordinates_[rows], model.rings_
+    rings = None if rings is None else rings.take(rows)
+    matches = match_marks(part, np.full(len(rows), code), places, radius=radius, object_rings=rings)
     workers: list[list[Any]] = [[] for _ in rows]
     for mark, target in zip(matches.mark, matches.target, strict=True):
         workers[target].append(part.workers[part.mark_worker[mark]])
-    return TaskMarks(task, part, table.iloc[order].reset_index(drop=True), [workers[row] for row in order])
+    return TaskMarks(
+        task,
+        part,
+        table.iloc[order].reset_index(drop=True),
+        [workers[row] for row in order],
+        places[order],
+        None if rings is None else rings.take(order),
+    )
 
 
 def describe_objects(marks: TaskMarks, text: Any = None) -> list[dict[str, Any]]:
@@ -119,7 +135,7 @@ def describe_objects(marks: TaskMarks, text: Any = None) -> list[dict[str, Any]]
 
 
 def draw_frame(marks: TaskMarks, size: tuple[float, float] | None = None, image: str | None = None) -> dict[str, Any]:
-    """Draw boxes or points over the frame of their image.
+    """Draw boxes, points or polygons over the frame of their image.
 
     Parameters
     ----------
@@ -136,9 +152,9 @@ def draw_frame(marks: TaskMarks, size: tuple[float, float] | None = None, image:
         Picture of the template.
     """
     crowd = marks.crowd
-    names = list(crowd.coordinate_names)
-    objects = marks.candidates[names].to_numpy(dtype=np.float64)
-    x, y, width, height = _find_extent(np.vstack([crowd.coordinates, objects]), size)
+    objects, mark_rings = marks.places, _list_rings(crowd.get_rings(), crowd.n_marks)
+    object_rings = _list_rings(marks.rings, len(objects))
+    x, y, width, height = _find_extent(np.vstack([crowd.coordinates, objects])[:, :4], size)
     radius = BADGE * max(width, height)
     shapes, legend = [], []
     for number, code in enumerate(crowd.worker[:MAX_WORKERS]):
@@ -148,7 +164,7 @@ def draw_frame(marks: TaskMarks, size: tuple[float, float] | None = None, image:
         legend.append({"style": style, "text": name, "count": len(own)})
         for mark in own:
             label = display_name(crowd.classes[crowd.label[mark]])
-            shapes.append(_make_shape(crowd.coordinates[mark], style, f"{name}: {label}", radius / 2))
+            shapes.append(_make_shape(crowd.coordinates[mark], style, f"{name}: {label}", radius / 2, mark_rings[mark]))
     results = []
     rows: Any = marks.candidates.head(MAX_OBJECTS).itertuples()
     for number, row in enumerate(rows, start=1):
@@ -156,9 +172,10 @@ def draw_frame(marks: TaskMarks, size: tuple[float, float] | None = None, image:
         style = "pic-object" if row.chosen else "pic-object pic-rejected"
         title = f"{number}: {display_name(row.label)}, confidence {row.confidence:.2f}"
         # Badges lie beside marks, so that they hide none.
-        shift = (-0.8, -0.8) if len(place) == 4 else (1.6, -1.6)
+        shift = (-0.8, -0.8) if crowd.has_size else (1.6, -1.6)
         badge = {"x": _round(place[0] + shift[0] * radius), "y": _round(place[1] + shift[1] * radius), "number": number}
-        results.append(_make_shape(place, style, title, 0.7 * radius) | {"badge": badge})
+        shape = _make_shape(place, style, title, 0.7 * radius, object_rings[number - 1])
+        results.append(shape | {"badge": badge})
     return {
         "kind": "frame",
         "view": f"{_round(x)} {_round(y)} {_round(width)} {_round(height)}",
@@ -246,8 +263,16 @@ def _style_worker(number: int) -> str:
     return f"g{number % N_COLOURS + 1}" + (" pic-dashed" if number >= N_COLOURS else "")
 
 
-def _make_shape(place: Array, style: str, title: str, radius: float) -> dict[str, Any]:
-    """Return a rectangle, or a circle for a point."""
+def _list_rings(rings: PolygonRings | None, count: int) -> list[Any]:
+    """Return the vertices of every polygon; None for other marks."""
+    return [None] * count if rings is None else rings.to_lists()
+
+
+def _make_shape(place: Array, style: str, title: str, radius: float, ring: Any = None) -> dict[str, Any]:
+    """Return a rectangle, a circle for a point, or a polygon."""
+    if ring is not None:
+        points = " ".join(f"{_round(x)},{_round(y)}" for x, y in ring)
+        return {"shape": "polygon", "style": style, "title": title, "points": points}
     values = [_round(value) for value in place]
     if len(values) == 2:
         return {"shape": "circle", "style": style, "title": title, "x": values[0], "y": values[1], "r": _round(radius)}

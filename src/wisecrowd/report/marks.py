@@ -1,4 +1,4 @@
-"""Report on boxes, points and spans."""
+"""Report on boxes, points, polygons and spans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def build_mark_content(
     documents: Any = None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Build the content of a report on boxes, points or spans.
+    """Build the content of a report on boxes, points, polygons or spans.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def build_mark_content(
     texts : Series, default=None
         Text of each task for spans: a str if offsets count characters, a list of tokens if they count tokens.
     images : Series, default=None
-        Path or bytes of the image of each task, for boxes and points.
+        Path or bytes of the image of each task, for boxes, points and polygons.
     documents : table, default=None
         Columns task and tokens, for methods that use words.
     command : str, default=None

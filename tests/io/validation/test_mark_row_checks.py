@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from wisecrowd import BoxCrowd, PointCrowd, SpanCrowd, check_votes
+from wisecrowd import BoxCrowd, PointCrowd, PolygonCrowd, SpanCrowd, check_votes
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.validation.mark_row_checks import check_documents, check_images, check_mark_rows
 
@@ -75,6 +75,38 @@ def test_spans_are_reversed_negative_or_fractional() -> None:
     assert is_sound.tolist() == [False, False, False, True, True]
 
 
+def test_polygons_need_points_that_enclose_an_area(tmp_path: Path) -> None:
+    square = "[[0, 0], [4, 0], [4, 4], [0, 4]]"
+    cells = [
+        square,
+        "[[0, 0], [4, 0]]",
+        "a square",
+        "[0, 0, 1, 1, 2, 2]",
+        "[0, 0, 1e300, 0, 0, 4]",
+        None,
+        square,
+        square,
+    ]
+    table = {"task": list("iiiiijjj"), "worker": list("abcdeabb"), "polygon": cells}
+    findings, is_sound = check_mark_rows(PolygonCrowd, pa.table(table), {name: name for name in table})
+    assert {finding.name: finding.examples for finding in findings if finding.severity == "error"} == {
+        "no-polygons": (1, 2),
+        "extreme-coordinates": (4,),
+        "flat-polygons": (3,),
+    }
+    assert is_sound.tolist() == [True, False, False, False, False, True, True, True]
+    assert findings[-1].name == "repeated-marks"
+    lists = pa.table({"task": ["i"] * 2, "worker": ["a"] * 2, "polygon": [[[0, 0], [4, 0], [0, 4]]] * 2})
+    assert [
+        finding.name for finding in check_mark_rows(PolygonCrowd, lists, {n: n for n in lists.column_names})[0]
+    ] == ["repeated-marks"]
+    pd.DataFrame(table).to_csv(tmp_path / "polygons.csv", index=False)
+    report = check_votes(tmp_path / "polygons.csv", images={"task": ["i", "j"], "width": [2, 9], "height": [9, 9]})
+    assert names(report)["no-polygons"] == 2
+    assert names(report)["beyond-image-edge"] == 1
+    assert "PolygonCrowd(2 polygons in 3 votes" in report.summary
+
+
 def test_points_have_no_size() -> None:
     table = {"task": ["i"], "worker": ["a"], "x": [-3.0], "y": [2.0]}
     assert check_mark_rows(PointCrowd, pa.table(table), {name: name for name in table})[0] == []
@@ -130,11 +162,11 @@ def test_tables_without_columns_and_of_other_answers_are_refused() -> None:
         list(check_documents(spans, {"task": ["d"]}))
     with pytest.raises(InputError, match="expected task, width and height"):
         list(check_images(spans, {"task": ["d"]}))
-    with pytest.raises(UsageError, match="apply to boxes and points only"):
+    with pytest.raises(UsageError, match="apply to boxes, points and polygons only"):
         check_votes(spans, images={"task": ["d"], "width": [1], "height": [1]})
-    with pytest.raises(UsageError, match="apply to boxes, points and spans"):
+    with pytest.raises(UsageError, match="apply to boxes, points, polygons and spans"):
         check_votes({"task": ["t"], "worker": ["a"], "text": ["x"]}, documents={"task": ["t"], "text": ["x"]})
-    with pytest.raises(UsageError, match="apply to boxes, points and spans"):
+    with pytest.raises(UsageError, match="apply to boxes, points, polygons and spans"):
         check_votes({"task": ["t"], "worker": ["a"], "label": ["x"]}, documents={"task": ["t"], "text": ["x"]})
 
 

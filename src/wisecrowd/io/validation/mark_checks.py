@@ -1,4 +1,4 @@
-"""Checks of boxes, points and spans. The time of every check is proportional to the number of marks."""
+"""Checks of boxes, points, polygons and spans. The time of every check is proportional to the number of marks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from wisecrowd.data.mark_matches import find_mark_pairs
 from wisecrowd.data.marks import MarkCrowd
-from wisecrowd.data.overlaps import find_box_pairs, find_span_pairs
 from wisecrowd.errors import preview
 from wisecrowd.io.validation.count_checks import check_votes_per_task, check_votes_per_worker
 from wisecrowd.io.validation.crowd_checks import MIN_VOTES
@@ -22,7 +22,7 @@ EXTREME_SIZE = 1e4
 
 
 def check_marks(crowd: MarkCrowd) -> Iterator[Finding]:
-    """Check boxes, points or spans.
+    """Check boxes, points, polygons or spans.
 
     Parameters
     ----------
@@ -85,11 +85,10 @@ def _check_empty_votes(crowd: MarkCrowd) -> Iterator[Finding]:
 
 
 def _check_repeated_objects(crowd: MarkCrowd) -> Iterator[Finding]:
-    if crowd.answer_type in ("points", "polygons"):
+    if not crowd.has_size:
         return
-    find_pairs = find_box_pairs if crowd.answer_type == "boxes" else find_span_pairs
     # Marks of one assignment only: the same object, marked twice by one worker.
-    pairs = find_pairs(crowd.mark, crowd.coordinates)
+    pairs = find_mark_pairs(crowd.answer_type, crowd.mark, crowd.coordinates, rings=crowd.get_rings())
     is_same = (pairs.similarity >= SAME_OBJECT) & (crowd.label[pairs.first] == crowd.label[pairs.second])
     if is_same.any():
         mark = int(pairs.first[is_same][0])
@@ -123,7 +122,7 @@ def _check_places(crowd: MarkCrowd) -> Iterator[Finding]:
                 name="extreme-sizes",
                 severity="warning",
                 count=int(is_extreme.sum()),
-                message=f"{count_noun(int(is_extreme.sum()), 'box')} with an area that differs from the median by a factor of more "
-                f"than {EXTREME_SIZE:,.0f}; are some coordinates in pixels and others in shares of the image?",
+                message=f"{count_noun(int(is_extreme.sum()), crowd.noun)} with an area that differs from the median by a factor of "
+                f"more than {EXTREME_SIZE:,.0f}; are some coordinates in pixels and others in shares of the image?",
                 fix="Convert all coordinates to one unit.",
             )

@@ -1,4 +1,4 @@
-"""Checks of tables of boxes, points and spans: rows that make no valid mark, and marks outside of images and texts."""
+"""Checks of tables of boxes, points, polygons and spans: rows that make no valid mark, and marks outside of images and texts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table
 from wisecrowd.data.marks import MAX_COORDINATE, MarkCrowd
+from wisecrowd.data.polygon_rings import PolygonRings, parse_ring
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.validation.findings import Finding
 from wisecrowd.utils.text import count_noun
 
 Mask = NDArray[np.bool_]
+#: Name, rows, noun and advice of a problem.
+Problem = tuple[str, Mask, str, str]
 
 #: Rows named in a finding.
 SHOWN_ROWS = 3
@@ -55,31 +58,15 @@ def check_mark_rows(kind: type[MarkCrowd], table: pa.Table, columns: Mapping[str
     >>> [finding.name for finding in findings], is_sound.tolist()
     (['missing-ids', 'reversed-spans'], [False, False])
     """
-    names = [columns[role] for role in kind.coordinate_names]
-    values, is_text = _read_numbers(table, names)
-    is_missing = np.isnan(values) & ~is_text
-    has_text: Mask = np.asarray(is_text.any(axis=1))
-    lacks_some: Mask = np.asarray(is_missing.any(axis=1))
-    is_partial: Mask = lacks_some & ~is_missing.all(axis=1) & ~has_text
-    is_given: Mask = ~lacks_some & ~has_text
-    with np.errstate(invalid="ignore"):
-        is_wild: Mask = is_given & ~(np.abs(values) <= MAX_COORDINATE).all(axis=1)
     lacks_id = np.zeros(table.num_rows, dtype=bool)
     for role in ("task", "worker"):
         lacks_id |= vocab.find_missing(table[columns[role]])
-    listed = ", ".join(names)
-    problems: list[tuple[str, Mask, str, str]] = [
+    places = _check_polygons(table, columns) if kind.answer_type == "polygons" else _check_numbers(kind, table, columns)
+    is_given, place_problems = places
+    problems: list[Problem] = [
         ("missing-ids", lacks_id, "row without a task or a worker", "Add the ids, or remove the rows."),
-        ("no-numbers", has_text, f"row with a text in {listed}", "Write numbers with a decimal point."),
-        (
-            "partial-coordinates",
-            is_partial,
-            f"row with some of {listed} missing",
-            "Give all of them, or none for a worker who marked nothing.",
-        ),
-        ("extreme-coordinates", is_wild, f"row beyond {MAX_COORDINATE:g} or not finite", "Correct or remove the rows."),
+        *place_problems,
     ]
-    problems += _find_impossible(kind, values, is_given & ~is_wild)
     findings = [_make_finding(name, rows, noun, fix) for name, rows, noun, fix in problems if rows.any()]
     is_sound = ~np.logical_or.reduce([rows for _, rows, _, _ in problems])
     label = columns.get("label")
@@ -93,12 +80,12 @@ def check_mark_rows(kind: type[MarkCrowd], table: pa.Table, columns: Mapping[str
 
 
 def check_images(crowd: MarkCrowd, images: DataFrameLike) -> Iterator[Finding]:
-    """Check that boxes or points lie inside of their images.
+    """Check that boxes, points or polygons lie inside of their images.
 
     Parameters
     ----------
     crowd : MarkCrowd
-        Boxes or points, in pixels.
+        Boxes, points or polygons, in pixels.
     images : DataFrame, Arrow table or dict of columns
         Columns task, width and height (or image_width and image_height).
 
@@ -134,7 +121,7 @@ def check_images(crowd: MarkCrowd, images: DataFrameLike) -> Iterator[Finding]:
     size = np.column_stack([table[name].cast(pa.float64()).to_numpy() for name in (width_name, height_name)])
     limit = np.where((row >= 0)[:, None], size[np.maximum(row, 0)] if len(size) else np.inf, np.inf)[crowd.mark_task]
     low = crowd.coordinates[:, :2]
-    high = low + crowd.coordinates[:, 2:4] if crowd.coordinates.shape[1] == 4 else low
+    high = low + crowd.coordinates[:, 2:4] if crowd.coordinates.shape[1] >= 4 else low
     is_outside = (low > limit).any(axis=1) | (high < 0).any(axis=1)
     is_protruding = ((low < -EDGE_TOLERANCE) | (high > limit + EDGE_TOLERANCE)).any(axis=1) & ~is_outside
     if is_outside.any():
@@ -196,6 +183,54 @@ def check_documents(crowd: MarkCrowd, documents: DataFrameLike) -> Iterator[Find
         )  # fmt: skip
 
 
+def _check_numbers(kind: type[MarkCrowd], table: pa.Table, columns: Mapping[str, str]) -> tuple[Mask, list[Problem]]:
+    """Return the rows with complete coordinates, and the problems of coordinates in columns of numbers."""
+    names = [columns[role] for role in kind.coordinate_names]
+    values, is_text = _read_numbers(table, names)
+    is_missing = np.isnan(values) & ~is_text
+    has_text: Mask = np.asarray(is_text.any(axis=1))
+    lacks_some: Mask = np.asarray(is_missing.any(axis=1))
+    is_partial: Mask = lacks_some & ~is_missing.all(axis=1) & ~has_text
+    is_given: Mask = ~lacks_some & ~has_text
+    with np.errstate(invalid="ignore"):
+        is_wild: Mask = is_given & ~(np.abs(values) <= MAX_COORDINATE).all(axis=1)
+    listed = ", ".join(names)
+    problems: list[Problem] = [
+        ("no-numbers", has_text, f"row with a text in {listed}", "Write numbers with a decimal point."),
+        (
+            "partial-coordinates",
+            is_partial,
+            f"row with some of {listed} missing",
+            "Give all of them, or none for a worker who marked nothing.",
+        ),
+        _describe_extreme(is_wild),
+    ]
+    return is_given, problems + _find_impossible(kind, values, is_given & ~is_wild)
+
+
+def _check_polygons(table: pa.Table, columns: Mapping[str, str]) -> tuple[Mask, list[Problem]]:
+    """Return the rows with polygons, and the problems of their vertices."""
+    cells = table[columns["polygon"]].to_pylist()
+    is_given = np.array([cell is not None and cell not in ("", []) for cell in cells], dtype=bool)
+    rings = {row: parse_ring(cells[row]) for row in np.flatnonzero(is_given).tolist()}
+    valid = {row: ring for row, ring in rings.items() if ring is not None}
+    is_invalid, is_wild, is_flat = (np.zeros(len(cells), dtype=bool) for _ in range(3))
+    is_invalid[[row for row, ring in rings.items() if ring is None]] = True
+    is_wild[[row for row, ring in valid.items() if not (np.abs(ring) <= MAX_COORDINATE).all()]] = True
+    rows = [row for row in valid if not is_wild[row]]
+    is_flat[rows] = ~PolygonRings.from_lists([valid[row] for row in rows]).has_area
+    name = columns["polygon"]
+    return is_given, [
+        ("no-polygons", is_invalid, f"row without a polygon in {name}", "Write three or more points: [[x, y], [x, y], ...]."),
+        _describe_extreme(is_wild),
+        ("flat-polygons", is_flat, "polygon without an area", "Remove the rows, or draw them again."),
+    ]  # fmt: skip
+
+
+def _describe_extreme(rows: Mask) -> Problem:
+    return "extreme-coordinates", rows, f"row beyond {MAX_COORDINATE:g} or not finite", "Correct or remove the rows."
+
+
 def _read_numbers(table: pa.Table, names: list[str]) -> tuple[NDArray[np.float64], Mask]:
     """Return the cells of columns as numbers, and which are texts that hold no number; missing cells are NaN."""
     values = np.full((table.num_rows, len(names)), np.nan)
@@ -213,9 +248,7 @@ def _read_numbers(table: pa.Table, names: list[str]) -> tuple[NDArray[np.float64
     return values, is_text
 
 
-def _find_impossible(
-    kind: type[MarkCrowd], values: NDArray[np.float64], is_given: Mask
-) -> list[tuple[str, Mask, str, str]]:
+def _find_impossible(kind: type[MarkCrowd], values: NDArray[np.float64], is_given: Mask) -> list[Problem]:
     """Return the problems of complete places: name, rows, noun and advice."""
     if kind.answer_type == "boxes":
         is_flat = is_given & (values[:, 2:] <= 0).any(axis=1)
@@ -236,8 +269,11 @@ def _find_impossible(
 
 def _find_repeated(kind: type[MarkCrowd], table: pa.Table, columns: Mapping[str, str], is_given: Mask) -> list[Finding]:
     """Return a note about marks that a worker made twice."""
-    names = [columns[role] for role in ("task", "worker", *kind.coordinate_names, "label") if role in columns]
+    places = kind.place_columns or kind.coordinate_names
+    names = [columns[role] for role in ("task", "worker", *places, "label") if role in columns]
     rows = table.select([name for name in names if name in table.column_names]).filter(pa.array(is_given)).to_pandas()
+    if kind.place_columns:  # cells may hold lists
+        rows = rows.astype({columns[role]: str for role in places})
     n_repeated = int(rows.duplicated().sum())
     if not n_repeated:
         return []
@@ -258,7 +294,8 @@ def _make_mark_finding(crowd: MarkCrowd, marks: Mask, name: str, severity: Any, 
     """Return a finding about marks, with the task and worker of the first."""
     first = int(np.flatnonzero(marks)[0])
     values = ", ".join(
-        f"{label}={value:g}" for label, value in zip(crowd.coordinate_names, crowd.coordinates[first], strict=True)
+        f"{label}={value:g}"
+        for label, value in zip(crowd.coordinate_names[:4], crowd.coordinates[first, :4], strict=True)
     )
     task, worker = crowd.tasks[crowd.mark_task[first]], crowd.workers[crowd.mark_worker[first]]
     return Finding(

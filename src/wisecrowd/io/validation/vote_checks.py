@@ -82,8 +82,8 @@ def check_votes(
     format : str, optional
         Name of the file format. Without it, content and file name decide.
     images : path-like or DataFrame, optional
-        Sizes of images (task, width and height), to find boxes and points outside of them. A dataset folder may have them in
-        images.parquet.
+        Sizes of images (task, width and height), to find boxes, points and polygons outside of them. A dataset folder may have them
+        in images.parquet.
     documents : path-like or DataFrame, optional
         Texts (task, and tokens or text), to find spans beyond their end. A dataset folder may have them in documents.parquet.
     **options
@@ -129,8 +129,8 @@ def _read_media(table: Any) -> Any:
 def _check_media(answers: AnswerCrowd, images: Any, documents: Any) -> Iterator[Finding]:
     """Check that marks lie inside of their images and documents."""
     kind = answers.answer_type if isinstance(answers, MarkCrowd) else ""
-    if images is not None and kind not in ("boxes", "points"):
-        raise UsageError("sizes of images (images=, --images) apply to boxes and points only; leave them out")
+    if images is not None and kind not in ("boxes", "points", "polygons"):
+        raise UsageError("sizes of images (images=, --images) apply to boxes, points and polygons only; leave them out")
     if documents is not None and kind != "spans":
         raise UsageError("documents (documents=, --documents) apply to spans only; leave them out")
     if isinstance(answers, MarkCrowd) and images is not None:
@@ -161,7 +161,7 @@ def _check_table(
                 return ValidationReport(source=name, summary=summary, findings=tuple(findings))
             if images is not None or documents is not None:
                 raise UsageError(
-                    "images= and documents= (--images, --documents) apply to boxes, points and spans; leave them out"
+                    "images= and documents= (--images, --documents) apply to boxes, points, polygons and spans; leave them out"
                 )
             votes = _read_votes(source, format, options, findings)
             for replacement in votes.replacements:
@@ -283,7 +283,7 @@ def _find_answers(
         further: dict[str, Any] = {}
         if isinstance(answers, AnswerTable):
             further = {"assignments": answers.read_assignments()}
-            further |= {"images": answers.images} if answers.answer_type in ("boxes", "points") else {}
+            further |= {"images": answers.images} if answers.answer_type in ("boxes", "points", "polygons") else {}
             further |= {"documents": answers.documents} if answers.answer_type == "spans" else {}
         return answers.answer_type, answers.read_table(), answers.columns, further
     names = list(map(str, source.columns if isinstance(source, pd.DataFrame) else as_table(source).column_names))
@@ -319,7 +319,7 @@ def _check_answer_table(
         return repr(marks)
     if further.get("images") is not None or further.get("documents") is not None:
         raise UsageError(
-            "images= and documents= (--images, --documents) apply to boxes, points and spans; leave them out"
+            "images= and documents= (--images, --documents) apply to boxes, points, polygons and spans; leave them out"
         )
     if answer_type == "texts":
         return _check_text_table(table, columns, options, findings)
