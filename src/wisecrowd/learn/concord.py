@@ -59,9 +59,10 @@ class Concord(ClassifierEM):
     ``feature_gain_`` and ``describe_features()`` state how much the features add by held-out votes. Probabilities of new tasks are
     calibrated by the same votes, without a second fit.
 
-    No truth of a dataset is used in its fit. The form of the method (these views, models, discounts and the number of
+    No truth of a dataset is used in its fit. The form of the method (views, models, relative scores, discounts and number of
     iterations) was chosen on the public crowds LabelMe, Music, Leaves, Income, RTE and Text, so expect slightly lower accuracy
-    elsewhere. Benchmark: ``wisecrowd bench show all-learners``.
+    elsewhere; the page on learners has figures for which each of these crowds was left out of the choice. Benchmark:
+    ``wisecrowd bench show all-learners``.
 
     The iteration is not exact EM, since every part has an objective of its own: the trace may fall slightly. Up to a
     thousand tasks nothing is random; more tasks are represented by a thousand random landmarks.
