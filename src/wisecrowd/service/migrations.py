@@ -269,8 +269,8 @@ def _verify(checksum: int | None, expected: int, what: str) -> None:
 def convert_source(source: str, question: str, version: int) -> str:
     """Convert the source of a vote from an earlier database schema to the current one.
 
-    A source identifies a vote: it contains the id that the sender gave to the vote. If a vote with the same source is sent again, it
-    replaces the stored vote. Without the conversion, it would be stored a second time.
+    A source identifies a vote: it contains the id that the sender gave to the vote. If a vote with the same source is sent again,
+    it replaces the stored vote. Without the conversion, it would be stored a second time.
 
     Parameters
     ----------
