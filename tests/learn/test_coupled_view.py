@@ -177,5 +177,5 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_bits(
 
 @pytest.mark.parametrize("wrong", [{"beta": -1.0}, {"warmup": -1}])
 def test_options_are_checked(wrong: dict[str, Any], X: pd.DataFrame, made: Simulation) -> None:
-    with pytest.raises(UsageError, match="beta and warmup"):
+    with pytest.raises(UsageError, match=f"{next(iter(wrong))} must be 0 or more"):
         CoupledView(**wrong).fit(X, made.crowd)

@@ -121,7 +121,7 @@ def test_workers_in_one_place_share_it() -> None:
     ("given", "true", "message"),
     [
         (pd.DataFrame(np.eye(3)), None, "exactly two classes; got 3"),
-        (pd.DataFrame({0: [1.2], 1: [0.5]}), None, "must lie between 0 and 1"),
+        (pd.DataFrame({0: [1.2], 1: [0.5]}), None, "must be between 0 and 1"),
         (pd.DataFrame({0: [0.2], 1: [0.5]}), pd.DataFrame({"a": [0.2], "b": [0.5]}), "the same two classes"),
         ([0.5], None, "got list"),
     ],

@@ -74,7 +74,8 @@ def as_comparisons(votes: Comparisons | DataFrameLike | Sequence[tuple[Any, ...]
         raise InputError("there are no comparisons; expected at least one row with left, right and label")
     if workers and not comparisons.has_workers:
         raise InputError(
-            "this method rates the workers, and these comparisons have no worker ids; use bradley-terry, which does not"
+            "this method rates workers, but these comparisons have no worker ids; add a column 'worker', or use bradley-terry, "
+            "which does not need it"
         )
     return comparisons
 

@@ -74,7 +74,7 @@ class DataSource(Protocol):
         """Return the reason why the data are not available on this machine, or None if they are."""
 
     def identity(self) -> Any:
-        """Return a JSON-compatible value that is equal only for equal data."""
+        """Return a JSON-compatible value that identifies the data: different data have different values."""
 
     def size(self) -> int:
         """Return the approximate number of votes; cells with more votes run first."""

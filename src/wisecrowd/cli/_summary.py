@@ -29,7 +29,7 @@ _MIN_RANKED_VOTES = 5
 
 
 def describe_crowd(crowd: object) -> str:
-    """Return the size of a crowd as text: its repr without the class name."""
+    """Return a description of a crowd, such as "300 votes: 100 tasks x 5 workers, 2 classes"."""
     return repr(crowd).partition("(")[2].removesuffix(")")
 
 

@@ -83,7 +83,12 @@ class VoteRows(NamedTuple):
         """
         lengths = {len(array) for array in self if array is not None}
         if len(lengths) > 1:
-            raise InputError(f"all columns of a crowd must have equal length; got lengths {sorted(lengths)}")
+            described = ", ".join(
+                f"{name} {len(array):,}" for name, array in zip(self._fields, self, strict=True) if array is not None
+            )
+            raise InputError(
+                f"the columns of a crowd must have one value per vote, but their lengths differ: {described}"
+            )
         rows = self if self._is_sorted() else self._sort_by_task_and_worker(n_tasks, n_workers)
         if rows.worker is None:
             return rows.take(np.lexsort((rows.label, rows.task))) if len(rows.task) else rows

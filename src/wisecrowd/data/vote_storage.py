@@ -62,7 +62,7 @@ class VoteStorage(Protocol):
 
     @property
     def label(self) -> NDArray[Any]:
-        """Class code, or number, of each vote."""
+        """Label of each vote: the position of its class in ``classes``, or the number itself if labels are numbers."""
 
     @property
     def label_codes(self) -> NDArray[Any]:

@@ -83,8 +83,10 @@ class CoupledView(DeepLearner):
 
     def _check_parameters(self, crowd: Crowd) -> None:
         super()._check_parameters(crowd)
-        if not self.beta >= 0 or (self.warmup is not None and self.warmup < 0):
-            raise UsageError(f"beta and warmup must not be negative; got {self.beta} and {self.warmup}")
+        if not self.beta >= 0:
+            raise UsageError(f"beta must be 0 or more; got {self.beta}")
+        if self.warmup is not None and self.warmup < 0:
+            raise UsageError(f"warmup must be 0 or more; got {self.warmup}")
 
     def _count_matrices(self, votes: AnyCrowd) -> int:
         return 0

@@ -192,10 +192,10 @@ def _check_settings(optimiser: object, schedule: object, learning_rate: float, w
     """Raise if a setting of an optimiser is invalid."""
     check_choice("optimiser", optimiser, get_args(OptimiserName))
     check_choice("schedule", schedule, SCHEDULES)
-    if not learning_rate > 0 or not weight_decay >= 0:
-        raise UsageError(
-            f"learning_rate must be positive and weight_decay not negative; got {learning_rate} and {weight_decay}"
-        )
+    if not learning_rate > 0:
+        raise UsageError(f"learning_rate must be above 0; got {learning_rate}")
+    if not weight_decay >= 0:
+        raise UsageError(f"weight_decay must be 0 or more; got {weight_decay}")
 
 
 # ---------------------------------------------------------------------- the loop

@@ -243,8 +243,10 @@ def _read_class_accuracies(source: Any) -> pd.DataFrame:
     if table.shape[1] != 2:
         raise UsageError(f"expertise needs exactly two classes; got {table.shape[1]}: {preview(table.columns)}")
     values = table.to_numpy(dtype=np.float64, na_value=np.nan)
-    if not len(table) or not ((values >= 0) & (values <= 1)).all():
-        raise InputError("accuracies must lie between 0 and 1, for at least one worker")
+    if not len(table):
+        raise InputError("there are no workers to draw; expected accuracies of at least one worker")
+    if not (is_accuracy := (values >= 0) & (values <= 1)).all():
+        raise InputError(f"accuracies must be between 0 and 1; got {preview(values[~is_accuracy].tolist())}")
     return table.astype(np.float64)
 
 

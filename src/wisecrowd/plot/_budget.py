@@ -36,10 +36,13 @@ def budget(curves: Any, *, money: bool = False, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     curves : Plan, DataFrame, list of DataFrame or mapping
-        A `Plan`, whose accuracy is expected; a table with columns votes and accuracy, as ``Replay(rule).curve(dataset, seed)`` of
-        the benchmark ``replay`` returns; a list of such tables, drawn as mean and standard deviation; or several by name.
+        One of the following, or a mapping from names to several of them, which are drawn as one line each:
+
+        - a `Plan`: its expected accuracy is drawn
+        - a table with the columns votes and accuracy, such as ``Replay(rule).curve(dataset, seed)`` of the benchmark ``replay``
+        - a list of such tables, such as one per seed: their mean and standard deviation are drawn
     money : bool, default=False
-        Whether plans are drawn against their cost.
+        Draw plans against the cost of votes instead of their number.
     ax : Axes, default=None
         Axes to draw on. Defaults to a new figure.
 

@@ -135,7 +135,7 @@ def align_with_tasks(values: pd.Series, tasks: pd.Index, noun: str) -> list[Any]
 
 
 def is_web_address(value: object) -> bool:
-    """Return whether a value is an address that a page may link to: http or https, and no script.
+    """Return whether a value is a web address (http or https) that is safe as a link on a page.
 
     Parameters
     ----------

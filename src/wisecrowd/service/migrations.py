@@ -267,21 +267,24 @@ def _verify(checksum: int | None, expected: int, what: str) -> None:
 
 
 def convert_source(source: str, question: str, version: int) -> str:
-    """Return the current form of a source, so that a vote that is sent again changes the stored one and adds none.
+    """Convert the source of a vote from an earlier database schema to the current one.
+
+    A source identifies a vote: it contains the id that the sender gave to the vote. If a vote with the same source is sent again,
+    it replaces the stored vote. Without the conversion, it would be stored a second time.
 
     Parameters
     ----------
     source : str
-        Source in an earlier schema.
+        Source of a vote in the earlier schema.
     question : str
-        Name of the question of the vote.
+        Name of the question that the vote answers.
     version : int
-        Earlier schema.
+        Number of the earlier schema.
 
     Returns
     -------
     str
-        Source in the current schema.
+        Source of the vote in the current schema.
 
     Examples
     --------

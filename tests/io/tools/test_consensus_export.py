@@ -210,7 +210,7 @@ def test_what_cannot_be_written(export: Any, tmp_path: Path) -> None:
         write_answers(pd.Series({"11": "good"}), project, path)
     with pytest.raises(InputError, match="need a column 'label'"):
         write_answers(pd.DataFrame({"x": ["good"]}, index=["11"]), project, path, question="mood")
-    with pytest.raises(InputError, match="an answer has no label"):
+    with pytest.raises(InputError, match="1 of 1 answers have no label, for example for task"):
         write_answers(pd.Series({"11": None}), project, path, question="mood")
     with pytest.raises(InputError, match="needs a column 'task'"):
         write_queue(pd.DataFrame({"x": []}), project, path)

@@ -93,11 +93,14 @@ def infer_initial_posterior(
         return apply_gold(align_posterior(start.proba_ if isinstance(start, Method) else start, crowd), gold)
     method = find(aggregator)() if isinstance(aggregator, str) else aggregator
     if not isinstance(method, Aggregator) or "categorical" not in method.answer_types:
-        raise UsageError(f"aggregator must be one that chooses between classes, or its name; got {aggregator!r}")
+        raise UsageError(
+            f"{aggregator!r} is not an aggregator of classes; choose another for the parameter aggregator, such as 'dawid-skene' "
+            "(`wisecrowd methods` lists all)"
+        )
     if method.needs_workers and not crowd.has_workers:
         raise InputError(
-            f"{method.name} needs worker ids, and this crowd has none; start from votes instead: "
-            "aggregator='majority-vote'"
+            f"the parameter aggregator is {method.name}, which needs worker ids, and this crowd has none; pass "
+            "aggregator='majority-vote', which needs none"
         )
     truth = None
     if gold is not None and crowd.classes is not None:

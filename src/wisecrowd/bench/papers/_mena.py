@@ -57,18 +57,21 @@ class GaussianGroups:
         return make_train_test_dataset("gaussians", simulation)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """Compute the standard figures, for an entry that does not score itself.
+        """Compute the standard figures of a prediction, such as its accuracy.
+
+        It is called for entries (methods in the benchmark) that return a prediction and not figures of their own.
 
         Parameters
         ----------
         dataset : Dataset
-            Dataset.
+            Dataset with truth.
         prediction : object
-            Answer of an entry.
+            Labels or probabilities that the entry predicts.
 
         Returns
         -------
-        dict
+        dict of str to float
+            Figures by name.
         """
         return metrics.summary(require_truth(dataset), prediction)
 

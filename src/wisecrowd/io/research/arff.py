@@ -99,7 +99,8 @@ def _parse_type(kind: str, number: int) -> frozenset[str] | None:
         return None
     if not (kind.startswith("{") and kind.endswith("}")):
         raise InputError(
-            f"line {number:,} declares an attribute of type {preview([kind])}; types are numeric, or {{A,B,…}} for classes"
+            f"line {number:,} declares an attribute of type {preview([kind])}, which is not supported; write numeric for numbers, "
+            "or list all classes: {A,B,…}"
         )
     return frozenset(_split(kind[1:-1], number))
 

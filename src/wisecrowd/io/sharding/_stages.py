@@ -200,8 +200,8 @@ class ShardBuilder:
         n_pairs = self.engine.sql("SELECT count(*) FROM pairs").to_arrow_table().column(0)[0].as_py()
         if n_pairs > MAX_PAIRS:
             raise InputError(
-                f"there are {n_pairs:,} combinations of a worker and a label, but at most {MAX_PAIRS:,} are supported; are "
-                "the labels classes?"
+                f"the votes have {n_pairs:,} different combinations of worker and label, and at most {MAX_PAIRS:,} are supported. "
+                "Check that the column of labels holds classes, and not numbers, texts or ids"
             )
         for role in self.roles:
             ids = self.engine.sql(f"SELECT DISTINCT {role} AS id FROM pairs").to_arrow_table()["id"]

@@ -173,6 +173,11 @@ def build_records(
     if "label" not in table:
         raise InputError(f"answers need a column 'label'; there are {preview(table.columns, 8)}")
     confidences = table["confidence"] if "confidence" in table else pd.Series(math.nan, index=table.index)
+    if (is_missing := table["label"].isna()).any():
+        raise InputError(
+            f"{int(is_missing.sum()):,} of {len(table):,} answers have no label, for example for task "
+            f"{preview(table.index[is_missing], 1)}; leave out tasks without a label"
+        )
     labels = {
         str(task): _InferredLabel(
             _parse_options(label, target), round_confidence(confidence), f"{OWN_MODEL} {model}".strip()
@@ -469,8 +474,6 @@ def _get_tool(project: Project) -> _ToolFormat:
 
 
 def _parse_options(label: Any, question: Question) -> tuple[str, ...]:
-    if label is None or label != label:
-        raise InputError("an answer has no label; leave out tasks without a label")
     text = format_label(label.item() if hasattr(label, "item") else label)
     return parse_label_set(text) if question.kind == "multiple" else (text,)
 

@@ -246,14 +246,15 @@ def parse_id(value: object, noun: str, location: str = "") -> str:
 
 
 def guess_model_family(model: str) -> str:
-    """Return the model in a name that says more, such as the prompt: the part before the first of ``: / @ # |``.
+    """Guess the model family from the name of a machine judge, which may also contain a version or a prompt.
 
-    Grouping models that are not related does little harm (see `wisecrowd.Panel`).
+    The family is the part of the name before the first of the characters ``: / @ # |``. `wisecrowd.Panel` treats judges of one
+    family as a group. A wrong guess that groups unrelated models does little harm there.
 
     Parameters
     ----------
     model : str
-        Name of a model.
+        Name of a machine judge.
 
     Returns
     -------

@@ -284,7 +284,7 @@ class LabelStudioClient:
         self._call("PATCH", f"/api/predictions/{prediction}/", body=values, missing=lambda: None)
 
     def delete_prediction(self, prediction: int) -> None:
-        """Delete a prediction. One that no longer exists is ignored.
+        """Delete a prediction. Do nothing if the server no longer has it.
 
         Parameters
         ----------

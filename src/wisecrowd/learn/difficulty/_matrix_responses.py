@@ -126,10 +126,10 @@ class MatrixResponses(Responses):
     def fit_abilities(
         self, posterior: Array, easiness: Array, start: Array, prior: AbilityPrior, *, min_ability: float = 0.0
     ) -> Array:
-        """Maximise the expected log-likelihood plus the log-density of the prior over the logits.
+        """Return the workers' logits that maximise the expected log-likelihood plus the log-prior.
 
-        The logits of every worker and true class are separate concave multinomial regressions on the easiness. Newton's method
-        solves them; a step that lowers the objective is halved.
+        For every worker and true class, the labels are a multinomial regression on the easiness of the task. These regressions are
+        independent of each other and concave. Newton's method solves each of them; a step that would lower the objective is halved.
 
         Parameters
         ----------
@@ -142,11 +142,12 @@ class MatrixResponses(Responses):
         prior : AbilityPrior
             Prior of the logits.
         min_ability : float, default 0.0
-            Not used: a matrix can have any row.
+            Ignored; other models of responses use it as a lower bound of abilities.
 
         Returns
         -------
         ndarray of shape (n_workers, n_classes, n_classes)
+            Logits [worker, true, given].
         """
         return np.stack(
             [self._fit_row(k, posterior, easiness, start[:, k], prior) for k in range(self.n_classes)], axis=1
