@@ -123,6 +123,7 @@ _HOME = {
     "compute_error_rates": "evaluate.text_metrics",
     "density_curve": "evaluate.completion",
     "diagnose_marks": "diagnose.mark_diagnosis",
+    "diagnose_masks": "diagnose.mask_diagnosis",
     "diagnose_texts": "diagnose.text_diagnosis",
     "draw_audit_sample": "evaluate.audit",
     "estimate_confidence": "evaluate.confidence",
@@ -275,6 +276,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
     from wisecrowd.diagnose.mark_diagnosis import diagnose_marks as diagnose_marks
+    from wisecrowd.diagnose.mask_diagnosis import diagnose_masks as diagnose_masks
     from wisecrowd.diagnose.raters import diagnose_raters as diagnose_raters
     from wisecrowd.diagnose.text_diagnosis import diagnose_texts as diagnose_texts
     from wisecrowd.diagnose.votes import vote_quality as vote_quality

@@ -175,7 +175,9 @@ def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "run.json").read_text())["answers"] == "masks"
     assert "mask-majority" in run("aggregate", path, "-m", "mask-majority", "-p", "weights=task").stdout
     assert "read masks from the columns" in run("check", path).stdout
-    for command in ("diagnose", "compare", "report"):
+    assert "masks of two workers have a Dice coefficient" in run("diagnose", path, "-o", tmp_path / "quality").stdout
+    assert {"sensitivity", "area_ratio", "flags"} <= set(pd.read_csv(tmp_path / "quality" / "workers.csv"))
+    for command in ("compare", "report"):
         assert "does not take" in run(command, path).output
     # Counts beside the size of the image; the same column in ordinary votes holds labels.
     path.write_text("task,worker,mask,height,width\ni1,ann,021,1,3\ni1,bob,,1,3\n")

@@ -1,4 +1,4 @@
-"""``wisecrowd diagnose`` on comparisons, label sets, marks and texts."""
+"""``wisecrowd diagnose`` on comparisons, label sets, marks, masks and texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.cli._reading import Reading
-    from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, MarkDiagnosis, TextDiagnosis
+    from wisecrowd.diagnose import ComparisonDiagnosis, LabelSetDiagnosis, MarkDiagnosis, MaskDiagnosis, TextDiagnosis
     from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.io.tools.answer_questions import AnswerQuestion
 
@@ -32,7 +32,7 @@ def diagnose_answers(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Diagnose comparisons, label sets, marks or texts, write the tables and print a summary.
+    """Diagnose comparisons, label sets, marks, masks or texts, write the tables and print a summary.
 
     Parameters
     ----------
@@ -54,8 +54,15 @@ def diagnose_answers(
     from wisecrowd.data.comparisons import Comparisons
     from wisecrowd.data.label_sets import LabelSetCrowd
     from wisecrowd.data.marks import MarkCrowd
+    from wisecrowd.data.masks import MaskCrowd
     from wisecrowd.data.texts import TextCrowd
-    from wisecrowd.diagnose import diagnose_comparisons, diagnose_label_sets, diagnose_marks, diagnose_texts
+    from wisecrowd.diagnose import (
+        diagnose_comparisons,
+        diagnose_label_sets,
+        diagnose_marks,
+        diagnose_masks,
+        diagnose_texts,
+    )
     from wisecrowd.diagnose.assessment import sort_flagged_first
 
     path = Path(answers.source.name)
@@ -73,6 +80,10 @@ def diagnose_answers(
             marks = diagnose_marks(crowd, model=method)
             overview, model, facts = marks.overview, marks.model.name, _describe_marks(marks)
             tables = {WORKERS: marks.workers, TASKS: marks.tasks}
+        elif isinstance(crowd, MaskCrowd):
+            masks = diagnose_masks(crowd, model=method)
+            overview, model, facts = masks.overview, masks.model.name, _describe_masks(masks)
+            tables = {WORKERS: masks.workers, TASKS: masks.tasks}
         elif isinstance(crowd, TextCrowd):
             texts = diagnose_texts(crowd, model=method)
             overview, model, facts = texts.overview, texts.model.name, _describe_texts(texts)
@@ -99,7 +110,7 @@ def diagnose_answers(
         return
     if WORKERS in tables:
         _show_workers(tables[WORKERS])
-    if isinstance(crowd, MarkCrowd | TextCrowd):
+    if isinstance(crowd, MarkCrowd | MaskCrowd | TextCrowd):
         _show_worker_table(tables[WORKERS])
         _show_tasks(tables[TASKS])
     if LABELS in tables:
@@ -177,6 +188,29 @@ def _describe_marks(result: MarkDiagnosis) -> list[tuple[str, str]]:
     ]
 
 
+def _describe_masks(result: MaskDiagnosis) -> list[tuple[str, str]]:
+    figures = result.overview
+    agreed = "undefined: no task has masks of two workers"
+    if figures["agreement"] is not None:
+        agreed = (
+            f"masks of two workers have a Dice coefficient of {figures['agreement']:.2f} and an intersection over union of "
+            f"{figures['pairwise_iou']:.2f}"
+        )
+    return [
+        ("Agreement", agreed),
+        (
+            "Certainty",
+            f"mean expected intersection over union {figures['mean_confidence']:.3f}, Dice coefficient "
+            f"{figures['expected_dice']:.3f}",
+        ),
+        (
+            "Workers",
+            f"{figures['flagged_workers']:,} of {figures['workers']:,} flagged; sensitivity {figures['sensitivity']:.3f}, "
+            f"specificity {figures['specificity']:.3f} (medians)",
+        ),
+    ]
+
+
 def _describe_texts(result: TextDiagnosis) -> list[tuple[str, str]]:
     figures = result.overview
     agreed = "undefined: no task has texts of two workers"
@@ -233,6 +267,10 @@ def _show_labels(labels: pd.DataFrame) -> None:
 _WORKER_COLUMNS = {
     "n_votes": ("votes", False),
     "agreement": ("agreement", False),
+    "iou": ("IoU", False),
+    "sensitivity": ("sensitivity", False),
+    "specificity": ("specificity", False),
+    "area_ratio": ("area", True),
     "detection_rate": ("detects", True),
     "false_alarms": ("false/task", False),
     "boundary_error": ("edges off", False),
@@ -273,6 +311,10 @@ def _show_tasks(tasks: pd.DataFrame) -> None:
             names = ["task", "words right", "votes", "text"]
             text = shorten_id(" ".join(str(row["text"]).split()), 44)
             rows.append((shorten_id(task, 16), f"{row['token_confidence']:.2f}", f"{row['n_votes']:,}", text))
+        elif "expected_dice" in tasks:
+            names = ["task", "expected IoU", "expected Dice", "agreement", "pixels", "votes"]
+            shares = (f"{row[name]:.2f}" for name in ("confidence", "expected_dice", "agreement"))
+            rows.append((shorten_id(task, 24), *shares, f"{row['area']:,.0f}", f"{row['n_votes']:,.0f}"))
         else:
             counts = (f"{row[name]:,.0f}" for name in ("n_objects", "n_candidates", "n_votes"))
             rows.append((shorten_id(task, 24), f"{row['expected_f1']:.2f}", *counts))

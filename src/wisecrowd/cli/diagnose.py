@@ -87,12 +87,13 @@ def diagnose(
 
       wisecrowd diagnose ratings.csv --ordered -o results
 
-    Comparisons, label sets, boxes, points, spans and texts are recognised by
-    their columns. Their workers are rated by their own models: who misses
-    objects, marks what is not there, draws too large or shifted, splits or
-    merges objects, confuses classes, leaves out words. The agreement on label
-    sets is measured by MASI and Jaccard distance, that on boxes and spans by
-    pairwise F1 scores, that on texts by word and character error rates:
+    Comparisons, label sets, boxes, points, polygons, spans, masks and texts are
+    recognised by their columns. Their workers are rated by their own models: who
+    misses objects, marks what is not there, draws too large or shifted, splits
+    or merges objects, confuses classes, leaves out words. The agreement on label
+    sets is measured by MASI and Jaccard distance, that on objects by pairwise F1
+    scores, that on masks by Dice coefficients, that on texts by word and
+    character error rates:
 
       wisecrowd diagnose arena.csv
       wisecrowd diagnose tags.csv -o results
@@ -110,7 +111,7 @@ def diagnose(
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
     class), copies.csv, raters.csv (if classes are ordered) and run.json; for
     comparisons workers.csv and items.csv; for label sets workers.csv,
-    labels.csv and tasks.csv; for boxes, points, spans and texts workers.csv and
+    labels.csv and tasks.csv; for objects, masks and texts workers.csv and
     tasks.csv.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
@@ -137,7 +138,6 @@ def diagnose(
         )
     if other_answers is not None:
         answers.check_unused(other_answers, {"--features": features, "--members": members, "--gold": gold})
-        answers.refuse_types(other_answers, "diagnose", ["masks"])
         diagnose_answers(
             other_answers, method, reading, output=output, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json
         )

@@ -8,6 +8,7 @@ from wisecrowd.diagnose.groups import WorkerGroups, group_workers
 from wisecrowd.diagnose.judge_diagnosis import JudgeDiagnosis, diagnose_judges
 from wisecrowd.diagnose.label_set_diagnosis import LabelSetDiagnosis, diagnose_label_sets
 from wisecrowd.diagnose.mark_diagnosis import MarkDiagnosis, diagnose_marks
+from wisecrowd.diagnose.mask_diagnosis import MaskDiagnosis, diagnose_masks
 from wisecrowd.diagnose.raters import RaterDiagnosis, diagnose_raters
 from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
 from wisecrowd.diagnose.text_diagnosis import TextDiagnosis, diagnose_texts
@@ -22,6 +23,7 @@ __all__ = [
     "JudgeDiagnosis",
     "LabelSetDiagnosis",
     "MarkDiagnosis",
+    "MaskDiagnosis",
     "RaterDiagnosis",
     "TaskDiagnosis",
     "TextDiagnosis",
@@ -34,6 +36,7 @@ __all__ = [
     "diagnose_judges",
     "diagnose_label_sets",
     "diagnose_marks",
+    "diagnose_masks",
     "diagnose_raters",
     "diagnose_texts",
     "group_workers",
