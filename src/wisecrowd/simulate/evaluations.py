@@ -99,12 +99,14 @@ def simulate_evaluation(
     """
     from scipy.special import ndtri
 
-    if not 1 <= n_labelled <= n_tasks or not 1 <= raters_per_item <= n_raters or n_judges < 1:
-        raise UsageError(
-            "n_labelled must lie between 1 and n_tasks, raters_per_item between 1 and n_raters, n_judges above 0"
-        )
+    if not 1 <= n_labelled <= n_tasks:
+        raise UsageError(f"n_labelled must be between 1 and n_tasks, which is {n_tasks}; got {n_labelled}")
+    if not 1 <= raters_per_item <= n_raters:
+        raise UsageError(f"raters_per_item must be between 1 and n_raters, which is {n_raters}; got {raters_per_item}")
+    if n_judges < 1:
+        raise UsageError(f"n_judges must be 1 or more; got {n_judges}")
     if not all(0 < rate < 1 for rate in rates):
-        raise UsageError(f"rates must lie between 0 and 1; got {list(rates)}")
+        raise UsageError(f"rates must be above 0 and below 1; got {list(rates)}")
     rng = np.random.default_rng(random_state)
     n_systems = len(rates)
     total = np.sqrt(task_spread**2 + 1 + severity_spread**2 + disagreement**2)
