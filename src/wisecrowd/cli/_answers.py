@@ -208,7 +208,7 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
 
 
 def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> None:
-    """Raise an error if a command that takes labels gets boxes, points, spans or texts.
+    """Raise an error if a command that takes labels gets objects, masks or texts.
 
     Parameters
     ----------
@@ -227,27 +227,7 @@ def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> Non
     if answers is not None and answers.answer_type in OBJECTS_AND_TEXTS:
         raise UsageError(
             f"{answers.source.path} holds {answers.description}, and wisecrowd {command} takes votes on labels. Boxes, points, "
-            "spans and texts have the commands check, aggregate, diagnose, compare and report"
-        )
-
-
-def refuse_types(answers: AnswerTable | AnswerQuestion, command: str, types: Iterable[str]) -> None:
-    """Raise an error if a command does not take answers of a type.
-
-    Parameters
-    ----------
-    answers : AnswerTable or AnswerQuestion
-        Answers.
-    command : str
-        Name of the command.
-    types : iterable of str
-        Answer types that it does not take.
-    """
-    from wisecrowd.errors import UsageError
-
-    if answers.answer_type in types:
-        raise UsageError(
-            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate"
+            "polygons, spans, masks and texts have the commands check, aggregate, diagnose, compare and report"
         )
 
 
