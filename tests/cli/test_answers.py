@@ -177,8 +177,13 @@ def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert "read masks from the columns" in run("check", path).stdout
     assert "masks of two workers have a Dice coefficient" in run("diagnose", path, "-o", tmp_path / "quality").stdout
     assert {"sensitivity", "area_ratio", "flags"} <= set(pd.read_csv(tmp_path / "quality" / "workers.csv"))
-    for command in ("compare", "report"):
-        assert "does not take" in run(command, path).output
+    truth = pd.DataFrame({"task": simulation.crowd.tasks, "mask": simulation.truth.to_texts()})
+    truth.to_csv(tmp_path / "truth.csv", index=False)
+    compared = run("compare", path, "--score", tmp_path / "truth.csv", "--folds", "2")
+    assert "held-out masks" in " ".join(compared.stdout.split())
+    assert "Dice" in compared.stdout
+    assert run("report", path, "-o", tmp_path / "report.html", "--no-compare").exit_code == 0
+    assert "Disputed masks" in (tmp_path / "report.html").read_text()
     # Counts beside the size of the image; the same column in ordinary votes holds labels.
     path.write_text("task,worker,mask,height,width\ni1,ann,021,1,3\ni1,bob,,1,3\n")
     assert "2 masks: 1 task x 2 workers, 33% of the pixels marked" in run("check", path).stdout

@@ -7,7 +7,7 @@ import pytest
 from scipy.ndimage import binary_fill_holes, label
 
 from wisecrowd.data.mask_runs import MaskRuns
-from wisecrowd.data.outlines import trace_outlines
+from wisecrowd.data.outlines import trace_outlines, trace_rings
 from wisecrowd.data.polygon_rings import PolygonRings
 
 
@@ -62,3 +62,15 @@ def test_holes_and_small_parts_are_left_out() -> None:
     ring = trace_outlines(MaskRuns.from_arrays([frame]))
     assert ring.boxes.tolist() == [[1, 1, 8, 8]]
     assert ring.area.tolist() == [63.5]
+
+
+def test_rings_of_parts_and_holes_enclose_the_mask() -> None:
+    rng = np.random.default_rng(1)
+    arrays = [rng.random((9, 11)) < share for share in (0.2, 0.5, 0.8)] + [np.zeros((9, 11), dtype=bool)]
+    rings, mask = trace_rings(MaskRuns.from_arrays(arrays))
+    for number, array in enumerate(arrays):
+        inside = np.zeros(array.shape, dtype=bool)
+        for ring in np.flatnonzero(mask == number):
+            inside ^= contains(rings, int(ring), array.shape)
+        assert (inside == array).all()
+    assert len(trace_rings(MaskRuns.from_arrays([np.zeros((2, 2))]))[0]) == 0

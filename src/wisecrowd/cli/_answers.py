@@ -148,13 +148,13 @@ def read_documents(answers: AnswerTable | AnswerQuestion) -> Any:
 
 
 def read_true_answers(score: Path, crowd: Any, reading: Reading) -> Any:
-    """Read true objects or texts by the options of a command.
+    """Read true objects, masks or texts by the options of a command.
 
     Parameters
     ----------
     score : Path
         Table without workers.
-    crowd : MarkCrowd or TextCrowd
+    crowd : MarkCrowd, MaskCrowd or TextCrowd
         Answers of workers, whose types of ids the result has.
     reading : Reading
         Options for reading.
@@ -162,18 +162,21 @@ def read_true_answers(score: Path, crowd: Any, reading: Reading) -> Any:
     Returns
     -------
     DataFrame or Series
-        True objects, or true texts by task.
+        True objects, or true masks or texts by task.
     """
     import pandas as pd
 
     from wisecrowd.cli._reading import resolve_path
     from wisecrowd.data.vocabulary import match_id_type
-    from wisecrowd.io.answer_tables import read_true_objects, read_true_texts
+    from wisecrowd.io.answer_tables import read_true_masks, read_true_objects, read_true_texts
 
     path, columns = resolve_path(score), {"task": reading.task}
     if crowd.answer_type == "texts":
         texts = read_true_texts(path, columns=columns)
         return texts.set_axis(match_id_type(texts.index, crowd.tasks))
+    if crowd.answer_type == "masks":
+        masks = read_true_masks(path, columns=columns)
+        return masks.set_axis(match_id_type(masks.index, crowd.tasks))
     objects = read_true_objects(path, crowd.answer_type, columns=columns)
     objects = objects.assign(task=match_id_type(pd.Index(objects["task"]), crowd.tasks))
     if "label" in objects:
@@ -205,7 +208,7 @@ def check_unused(answers: AnswerTable | AnswerQuestion, options: Mapping[str, ob
 
 
 def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> None:
-    """Raise an error if a command that takes labels gets boxes, points, spans or texts.
+    """Raise an error if a command that takes labels gets objects, masks or texts.
 
     Parameters
     ----------
@@ -224,27 +227,7 @@ def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> Non
     if answers is not None and answers.answer_type in OBJECTS_AND_TEXTS:
         raise UsageError(
             f"{answers.source.path} holds {answers.description}, and wisecrowd {command} takes votes on labels. Boxes, points, "
-            "spans and texts have the commands check, aggregate, diagnose, compare and report"
-        )
-
-
-def refuse_types(answers: AnswerTable | AnswerQuestion, command: str, types: Iterable[str]) -> None:
-    """Raise an error if a command does not take answers of a type.
-
-    Parameters
-    ----------
-    answers : AnswerTable or AnswerQuestion
-        Answers.
-    command : str
-        Name of the command.
-    types : iterable of str
-        Answer types that it does not take.
-    """
-    from wisecrowd.errors import UsageError
-
-    if answers.answer_type in types:
-        raise UsageError(
-            f"{answers.source.path} holds {answers.description}, which wisecrowd {command} does not take; use wisecrowd aggregate"
+            "polygons, spans, masks and texts have the commands check, aggregate, diagnose, compare and report"
         )
 
 

@@ -26,7 +26,7 @@ COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
 #: Disputed tasks shown; the file contains all.
 SHOWN = 5
 #: Further columns of the table on the terminal, with their headings.
-_FURTHER_COLUMNS = {"f1": "F1", "wer": "WER", "cer": "CER"}
+_FURTHER_COLUMNS = {"f1": "F1", "iou": "IoU", "dice": "Dice", "wer": "WER", "cer": "CER"}
 
 
 @with_options(GoldReading, "reading")
@@ -77,8 +77,9 @@ def compare(
       wisecrowd compare votes.csv --score gold.csv
 
     Other answers are recognised by their columns. Methods for boxes, points,
-    spans and texts predict what held-out workers mark or write; with known
-    objects or texts, the table has F1 scores or error rates, too:
+    polygons, spans, masks and texts predict what held-out workers mark or write;
+    with known objects, masks or texts, the table has F1 scores, overlaps or
+    error rates, too:
 
       wisecrowd compare arena.csv
       wisecrowd compare boxes.csv --score true_boxes.csv
@@ -167,7 +168,6 @@ def _compare_answers(
     inputs = [path, *([] if score is None else [score])]
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
-    answers.refuse_types(other_answers, "compare", ["masks"])
     crowd = answers.read_answers(other_answers, reading)
     truth = None if score is None else answers.read_true_answers(score, crowd, reading)
     documents = answers.read_documents(other_answers)

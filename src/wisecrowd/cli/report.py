@@ -98,10 +98,10 @@ def report(
 
       wisecrowd report arena.csv -o arena.html
 
-    The pages of boxes, points and spans show disputed objects over the images or
-    texts of their tasks (offsets of spans count characters of --texts, or tokens
-    of documents.parquet in a folder); that of texts has disputed texts side by
-    side:
+    The pages of boxes, points, polygons, spans and masks show disputed objects
+    over the images or texts of their tasks (offsets of spans count characters of
+    --texts, or tokens of documents.parquet in a folder); that of texts has
+    disputed texts side by side:
 
       wisecrowd report boxes.csv --images photos/ -o boxes.html
       wisecrowd report spans.csv --texts documents.csv -o spans.html
@@ -150,10 +150,9 @@ def report(
             "--gold": gold,
             "--score": score,
             "--texts": None if kind == "spans" else texts,
-            "--images": None if kind in ("boxes", "points", "polygons") else images,
+            "--images": None if kind in ("boxes", "points", "polygons", "masks") else images,
         }
         answers.check_unused(other_answers, class_options)
-        answers.refuse_types(other_answers, "report", ["masks"])
         answer_votes = answers.read_answers(other_answers, reading)
         span_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         if kind == "spans" and texts is None:

@@ -1,4 +1,4 @@
-"""Outlines of masks: the ring of vertices around the largest connected part of a mask."""
+"""Outlines of masks: rings of vertices around their parts and holes."""
 
 from __future__ import annotations
 
@@ -36,6 +36,32 @@ def trace_outlines(masks: MaskRuns) -> PolygonRings:
     >>> trace_outlines(MaskRuns.from_arrays([[[0, 0], [0, 1]]])).to_lists()
     [[[1.5, 1.0], [2.0, 1.5], [1.5, 2.0], [1.0, 1.5]]]
     """
+    rings, ring_mask = trace_rings(masks)
+    largest = np.lexsort((-rings.area, ring_mask))  # a hole is smaller than the part around it
+    return rings.take(largest[np.append(True, np.diff(ring_mask[largest]) != 0)] if len(largest) else largest)
+
+
+def trace_rings(masks: MaskRuns) -> tuple[PolygonRings, Codes]:
+    """Return the outlines of all parts and holes of masks.
+
+    Parameters
+    ----------
+    masks : MaskRuns
+        Masks.
+
+    Returns
+    -------
+    rings : PolygonRings
+        Outlines; x and y in pixels from the upper left corner. By the even–odd rule, they enclose the mask.
+    mask : ndarray of shape (n_rings,)
+        Mask of every ring.
+
+    Examples
+    --------
+    >>> rings, mask = trace_rings(MaskRuns.from_arrays([[[1, 0, 1]], [[0, 0, 0]]]))
+    >>> len(rings), mask.tolist()
+    (2, [0, 0])
+    """
     mask, start, end, direction = _find_edges(masks)
     stride = int(masks.height.max(initial=0)) + 2
     size = stride * (int(masks.width.max(initial=0)) + 2)
@@ -48,16 +74,10 @@ def trace_outlines(masks: MaskRuns) -> PolygonRings:
     ring, rank = _order_rings(following)
     order = np.lexsort((rank, ring))
     ring = ring[order]
-    begins = np.flatnonzero(np.append(True, np.diff(ring) != 0))
+    begins = np.flatnonzero(np.append(True, np.diff(ring) != 0)[: len(ring)])
     offset = np.append(begins, len(ring))
     rings = PolygonRings(offset, ((start + end) / 2)[order])
-    ring_mask = mask[order][begins]
-    ends = rings.points[rings.next_vertex]
-    cross = rings.points[:, 0] * ends[:, 1] - ends[:, 0] * rings.points[:, 1]
-    area = np.bincount(rings.polygon, cross, len(rings))  # holes have the opposite sign
-    largest = np.lexsort((-area, ring_mask))
-    chosen = largest[np.append(True, np.diff(ring_mask[largest]) != 0)] if len(largest) else largest
-    return _remove_straight_vertices(rings.take(chosen))
+    return _remove_straight_vertices(rings), mask[order][begins]
 
 
 def _find_edges(masks: MaskRuns) -> tuple[Codes, Codes, Codes, Codes]:

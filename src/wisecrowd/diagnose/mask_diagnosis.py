@@ -76,7 +76,7 @@ class MaskDiagnosis:
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """Area, confidence, expected Dice coefficient, mean pairwise Dice coefficient and votes by task, the least certain first."""
+        """Area, confidence, expected and mean pairwise Dice coefficient, and votes by task, the least certain first."""
         model, crowd = self.model, self.crowd
         columns = {
             "area": model.runs_.area,
@@ -132,7 +132,7 @@ class MaskDiagnosis:
         area = "masks have {:.0%} of the area of the results"
         rules: list[tuple[str, NDArray[np.bool_], Array, str]] = [
             ("silent", is_silent, iou, "never marks anything"),
-            ("inverted", is_inverted, rates - 1, "marks the background rather than the object (sensitivity + specificity - 1 is {:.2f})"),
+            ("inverted", is_inverted, rates - 1, "marks the background: sensitivity + specificity - 1 is {:.2f}"),
             ("elsewhere", is_elsewhere, iou, overlap),
             ("too-small", ~is_other & (ratio < SIZE_RANGE[0]), ratio, area),
             ("too-large", ~is_other & (ratio > SIZE_RANGE[1]), ratio, area),

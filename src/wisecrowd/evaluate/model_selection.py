@@ -20,6 +20,7 @@ from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
@@ -93,7 +94,7 @@ class Comparison:
 
 
 def compare_methods(
-    crowd: CrowdLike | Comparisons | LabelSetCrowd | MarkCrowd | TextCrowd,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | TextCrowd,
     methods: Sequence[Any] | None = None,
     X: FeaturesLike | None = None,
     *,
@@ -113,17 +114,17 @@ def compare_methods(
 
     Parameters
     ----------
-    crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, TextCrowd or DataFrame
+    crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, TextCrowd or DataFrame
         Votes with classes and worker ids, or other answers. Models of comparisons and label sets predict votes themselves, and
-        take neither features nor truth. For boxes, points and spans see `wisecrowd.evaluate.mark_selection`, for texts
-        `wisecrowd.evaluate.text_selection`.
+        take neither features nor truth. For boxes, points, polygons and spans see `wisecrowd.evaluate.mark_selection`, for masks
+        `wisecrowd.evaluate.mask_selection`, for texts `wisecrowd.evaluate.text_selection`.
     methods : sequence of str or Method, default=None
         Names of methods, or unfitted methods. Defaults to a selection of fast ones.
     X : DataFrame or ndarray, default=None
         Features of the tasks. With features, learners are compared as well. For spans, the texts of the tasks.
     truth : Series, mapping or DataFrame, default=None
-        True classes; a table of true objects for boxes, points and spans; true texts by task. They add metrics to the table and
-        do not influence the choice.
+        True classes; a table of true objects for boxes, points, polygons and spans; true masks or texts by task. They add metrics
+        to the table and do not influence the choice.
     folds : int, default=5
         Number of folds.
     random_state : int, default=0
@@ -157,6 +158,13 @@ def compare_methods(
         return compare_mark_methods(
             crowd, methods, documents=X, truth=true_objects, folds=folds, random_state=random_state
         )
+    if isinstance(crowd, MaskCrowd):
+        from wisecrowd.evaluate.mask_selection import compare_mask_methods
+
+        if X is not None:
+            raise UsageError("methods for masks use no X; leave it out")
+        true_masks: Any = truth
+        return compare_mask_methods(crowd, methods, truth=true_masks, folds=folds, random_state=random_state)
     if isinstance(crowd, TextCrowd):
         from wisecrowd.evaluate.text_selection import compare_text_methods
 

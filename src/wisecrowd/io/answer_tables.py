@@ -16,6 +16,7 @@ from wisecrowd.data.boxes import BoxCrowd
 from wisecrowd.data.comparisons import Comparisons, RepeatedComparisons, Swapped
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.mask_runs import parse_masks, read_mask_column
 from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.points import PointCrowd
 from wisecrowd.data.polygons import PolygonCrowd
@@ -865,6 +866,52 @@ def read_true_texts(path: SourceLike, *, columns: Mapping[str, str | None] | Non
                 "per task"
             )
     return texts.rename("text").rename_axis("task")
+
+
+def read_true_masks(path: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> pd.Series:
+    """Read true masks from a table with one mask per task and no workers.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON, with masks as in `read_masks`.
+    columns : mapping of str to str, default=None
+        Names of columns by role: task, mask, height, width.
+
+    Returns
+    -------
+    Series
+        COCO's run-length encoding by task, as JSON texts.
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+    InputError
+        If a task has several masks, or a cell holds none.
+
+    Examples
+    --------
+    >>> _ = Path("truth.csv").write_text("task,mask,height,width\\ni1,13,2,2\\n")
+    >>> read_true_masks("truth.csv").to_dict()
+    {'i1': '{"size": [2, 2], "counts": "13"}'}
+    """
+    file = VoteSource.detect(path)
+    with prefix_errors(file.path):
+        names = [] if file.format.reader.read_names is None else list(file.format.reader.read_names(file.path))
+        requested = {role: name for role, name in (columns or {}).items() if name is not None and role != "worker"}
+        by_role = _find_columns(names, requested, {"task": role_names("task"), "mask": _MASK}, _SIZES)
+        if by_role is None:
+            raise MissingColumn(
+                f"true masks need the columns task and mask; the columns are {preview(names, 12)}", ("task", "mask")
+            )
+        table = _read_columns(file, list(by_role.values()))
+        sizes = [table[by_role[role]].to_pylist() if role in by_role else None for role in _SIZES]
+        masks = parse_masks(read_mask_column(load_mask_files(table[by_role["mask"]], file.path.parent)), *sizes)
+        tasks = pd.Index(table[by_role["task"]].to_pandas(), name="task")
+        if not tasks.is_unique:
+            raise InputError(f"several masks for {preview(tasks[tasks.duplicated()])}; keep one row per task")
+    return pd.Series(masks.to_texts(), index=tasks, name="mask", dtype=object)
 
 
 def _read_marks(

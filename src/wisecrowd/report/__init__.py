@@ -13,6 +13,7 @@ from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.scores import ScoreCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
@@ -112,7 +113,7 @@ def is_report(path: str | os.PathLike[str]) -> bool:
 
 
 def build(
-    crowd: CrowdLike | Comparisons | LabelSetCrowd | MarkCrowd | ScoreCrowd | TextCrowd,
+    crowd: CrowdLike | Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd,
     *,
     gold: TruthLike | None = None,
     truth: TruthLike | None = None,
@@ -132,7 +133,7 @@ def build(
 
     Parameters
     ----------
-    crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, ScoreCrowd, TextCrowd or DataFrame
+    crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, ScoreCrowd, TextCrowd or DataFrame
         Votes. The page of comparisons has the ranking, that of label sets the agreement and confidence of labels and sets; they
         take no gold, truth, features, texts, images and scores. The page of boxes, points and spans has pictures of disputed
         objects over ``images`` or ``texts``, that of texts has disputed texts side by side. The page of scores diagnoses the
@@ -197,7 +198,7 @@ def build(
             "scores": scores,
         }
         return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
-    if isinstance(crowd, MarkCrowd | TextCrowd):
+    if isinstance(crowd, MarkCrowd | MaskCrowd | TextCrowd):
         media = {"texts": texts, "images": images}
         unused = {"gold": gold, "truth": truth, "X": X, "links": links, "scores": scores}
         return _build_objects(crowd, unused, media, title=title, compare=compare, model=model, command=command)
@@ -292,7 +293,7 @@ def _build_answers(
 
 
 def _build_objects(
-    votes: MarkCrowd | TextCrowd,
+    votes: MarkCrowd | MaskCrowd | TextCrowd,
     unused: Mapping[str, Any],
     media: Mapping[str, Any],
     *,
@@ -301,12 +302,13 @@ def _build_objects(
     model: Any,
     command: str | None,
 ) -> Report:
-    """Build the report on boxes, points, polygons, spans or texts."""
+    """Build the report on boxes, points, polygons, spans, masks or texts."""
     import pandas as pd
 
     from wisecrowd.errors import UsageError
     from wisecrowd.report.images import read_images
     from wisecrowd.report.marks import build_mark_content
+    from wisecrowd.report.masks import build_mask_content
     from wisecrowd.report.page import load_templates, render_report
     from wisecrowd.report.task_media import as_task_series
     from wisecrowd.report.text_answers import build_text_content
@@ -326,10 +328,19 @@ def _build_objects(
         documents = None
         if texts is not None and len(texts) and not isinstance(texts.iloc[0], str):
             documents = pd.DataFrame({"task": texts.index, "tokens": list(map(list, texts))})
-        content = build_mark_content(
-            votes, model=model, compare=compare, texts=texts, images=as_task_series(images, "image"), documents=documents,
-            command=command,
-        )  # fmt: skip
+        task_images = as_task_series(images, "image")
+        if isinstance(votes, MaskCrowd):
+            content = build_mask_content(votes, model=model, compare=compare, images=task_images, command=command)
+        else:
+            content = build_mark_content(
+                votes,
+                model=model,
+                compare=compare,
+                texts=texts,
+                images=task_images,
+                documents=documents,
+                command=command,
+            )
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
     return Report(render_report(content, {}, "answers.html"))
 

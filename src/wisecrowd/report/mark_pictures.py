@@ -154,14 +154,14 @@ def draw_frame(marks: TaskMarks, size: tuple[float, float] | None = None, image:
     crowd = marks.crowd
     objects, mark_rings = marks.places, _list_rings(crowd.get_rings(), crowd.n_marks)
     object_rings = _list_rings(marks.rings, len(objects))
-    x, y, width, height = _find_extent(np.vstack([crowd.coordinates, objects])[:, :4], size)
+    x, y, width, height = find_extent(np.vstack([crowd.coordinates, objects])[:, :4], size)
     radius = BADGE * max(width, height)
     shapes, legend = [], []
     for number, code in enumerate(crowd.worker[:MAX_WORKERS]):
         name = shorten(display_name(crowd.workers[code]), MAX_NAME)
-        style = _style_worker(number)
+        style = style_worker(number)
         own = np.flatnonzero(crowd.mark == number)
-        legend.append({"style": style, "text": name, "count": len(own)})
+        legend.append({"style": style, "text": name, "count": len(own), "note": ""})
         for mark in own:
             label = display_name(crowd.classes[crowd.label[mark]])
             shapes.append(_make_shape(crowd.coordinates[mark], style, f"{name}: {label}", radius / 2, mark_rings[mark]))
@@ -178,6 +178,7 @@ def draw_frame(marks: TaskMarks, size: tuple[float, float] | None = None, image:
         results.append(shape | {"badge": badge})
     return {
         "kind": "frame",
+        "is_mask": False,
         "view": f"{_round(x)} {_round(y)} {_round(width)} {_round(height)}",
         "frame": {name: _round(value) for name, value in zip(("x", "y", "width", "height"), (x, y, width, height), strict=True)},
         "image": image,
@@ -214,7 +215,7 @@ def draw_text(marks: TaskMarks, text: Any = None) -> dict[str, Any]:
         lines.append(
             {
                 "name": shorten(display_name(crowd.workers[code]), MAX_NAME),
-                "style": _style_worker(number),
+                "style": style_worker(number),
                 "spans": crowd.coordinates[own].astype(np.int64),
                 "labels": [display_name(crowd.classes[label]) for label in crowd.label[own]],
             }
@@ -248,8 +249,25 @@ def _describe_span(row: Any, text: Any) -> str:
     return f"“{shorten(part if isinstance(part, str) else ' '.join(map(str, part)), MAX_NAME)}”"
 
 
-def _find_extent(places: Array, size: tuple[float, float] | None) -> tuple[float, float, float, float]:
-    """Return x, y, width and height of a picture."""
+def find_extent(places: Array, size: tuple[float, float] | None) -> tuple[float, float, float, float]:
+    """Return x, y, width and height of a picture.
+
+    Parameters
+    ----------
+    places : ndarray of shape (n, 2) or (n, 4)
+        Points or boxes.
+    size : tuple of float, default=None
+        Width and height of the image. Without it, the picture has all places, with a margin.
+
+    Returns
+    -------
+    tuple of float
+
+    Examples
+    --------
+    >>> find_extent(np.array([[1.0, 2, 10, 10]]), (40, 30))
+    (0.0, 0.0, 40.0, 30.0)
+    """
     low, high = places[:, :2].min(axis=0), (places[:, :2] + (places[:, 2:] if places.shape[1] == 4 else 0)).max(axis=0)
     if size is not None:
         low, high = np.minimum(low, 0), np.maximum(high, size)
@@ -259,7 +277,23 @@ def _find_extent(places: Array, size: tuple[float, float] | None) -> tuple[float
     return float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1])
 
 
-def _style_worker(number: int) -> str:
+def style_worker(number: int) -> str:
+    """Return the class of the colour of a worker in a picture.
+
+    Parameters
+    ----------
+    number : int
+        Position of the worker among those of the task.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> style_worker(0), style_worker(8)
+    ('g1', 'g1 pic-dashed')
+    """
     return f"g{number % N_COLOURS + 1}" + (" pic-dashed" if number >= N_COLOURS else "")
 
 

@@ -12,6 +12,7 @@ from wisecrowd.base.citations import cite, format_citation
 from wisecrowd.base.registry import find
 from wisecrowd.base.run_record import record_run
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import WisecrowdError
 from wisecrowd.evaluate.model_selection import Comparison, compare_methods
@@ -85,11 +86,11 @@ def build_worker_section(
 
 
 def compare_if_possible(votes: Any, documents: Any = None) -> Comparison | None:
-    """Compare methods by held-out votes; marks and texts of a large crowd by those of random tasks.
+    """Compare methods by held-out votes; marks, masks and texts of a large crowd by those of random tasks.
 
     Parameters
     ----------
-    votes : Comparisons, LabelSetCrowd, MarkCrowd or TextCrowd
+    votes : Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd or TextCrowd
         Votes.
     documents : table, default=None
         Texts of the tasks, for spans.
@@ -99,7 +100,7 @@ def compare_if_possible(votes: Any, documents: Any = None) -> Comparison | None:
     Comparison or None
         None if there are too few votes.
     """
-    if isinstance(votes, MarkCrowd | TextCrowd) and votes.n_votes > MAX_COMPARED_VOTES:
+    if isinstance(votes, MarkCrowd | MaskCrowd | TextCrowd) and votes.n_votes > MAX_COMPARED_VOTES:
         order = np.random.default_rng(0).permutation(votes.n_tasks)
         is_chosen = np.zeros(votes.n_tasks, dtype=bool)
         is_chosen[order[np.cumsum(votes.votes_per_task[order]) <= MAX_COMPARED_VOTES]] = True
@@ -161,7 +162,7 @@ def list_findings(votes: Any) -> list[dict[str, str]]:
 
     Parameters
     ----------
-    votes : Comparisons, LabelSetCrowd, MarkCrowd, TextCrowd or ScoreCrowd
+    votes : Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, TextCrowd or ScoreCrowd
         Votes.
 
     Returns
@@ -183,7 +184,7 @@ def describe_provenance(model: Any, votes: Any, comparison: Comparison | None, c
     ----------
     model : Method
         Fitted method.
-    votes : Comparisons, LabelSetCrowd, MarkCrowd, TextCrowd or ScoreCrowd
+    votes : Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, TextCrowd or ScoreCrowd
         Votes.
     comparison : Comparison or None
         Comparison, whose methods are cited, too.

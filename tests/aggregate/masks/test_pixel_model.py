@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import pytest
 
 from wisecrowd import MaskCrowd, MaskEM, Staple
-from wisecrowd.aggregate.masks._pixel_model import count_region_pixels
-from wisecrowd.data.vote_patterns import find_vote_patterns
 from wisecrowd.errors import UsageError, ignore_fit_warnings
 from wisecrowd.simulate.masks import simulate_masks
 
@@ -57,18 +53,6 @@ def test_likelihood_never_falls(method: type, prior: str) -> None:
         trace = method(prior=prior, shrinkage=0, tol=0, max_iter=25).fit(crowd).trace_
     assert len(trace) > 10
     assert (np.diff(trace) > -1e-6).all()
-
-
-@pytest.mark.parametrize(("region", "background"), [("image", 42 - 4), ("box", 25 - 4), ("union", 0)])
-def test_regions(region: Literal["image", "box", "union"], background: int) -> None:
-    one, other = np.zeros(SHAPE), np.zeros(SHAPE)
-    one[1:3, 4] = 1
-    other[2:4, 2] = 1  # rows 1 to 3 and columns 2 to 4; with a margin of one pixel, 5 x 5
-    crowd = MaskCrowd.from_arrays(["i", "i"], ["a", "b"], [one, other])
-    patterns = find_vote_patterns(crowd)
-    n_pixels = count_region_pixels(crowd, patterns, region)
-    assert n_pixels[patterns.n_marks == 0].tolist() == [background]
-    assert n_pixels[patterns.n_marks > 0].sum() == 4
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from wisecrowd.aggregate.masks import _pixel_model as model
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.mask_aggregator import MaskAggregator, PixelInference
+from wisecrowd.data.mask_regions import Region
 from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.vote_patterns import VotePatterns
 
@@ -39,7 +40,7 @@ class Staple(MaskAggregator):
         default="estimated",
         help="Share of the pixels of a task that belong to the mask: estimated, or the share of the votes.",
     )
-    region: model.Region = parameter(default="box", help=model.REGION_HELP)
+    region: Region = parameter(default="box", help=model.REGION_HELP)
     shrinkage: float = parameter(default=1.0, help=model.SHRINKAGE_HELP)
     max_iter: int = parameter(default=200, help=model.MAX_ITER_HELP)
     tol: float = parameter(default=1e-4, help=model.TOL_HELP)
