@@ -78,6 +78,12 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, votes: Path, featur
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_says_how_much_the_features_add(run: Any, votes: Path, features: Path) -> None:
+    result = run("learn", votes, "--features", features)
+    assert "by held-out votes" in " ".join(result.stdout.split())
+    assert "by held-out votes" not in run("learn", votes, "--features", features, *RAYKAR).stdout
+
+
 def test_predictions(run: Any, votes: Path, features: Path, new: Path) -> None:
     assert run("learn", votes, "-x", features, *RAYKAR, "--predict", new, "-o", "out").exit_code == 0
     rows = rows_of("out/predictions.csv")

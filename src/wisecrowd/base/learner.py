@@ -285,6 +285,16 @@ class Learner(Method):
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    def describe_features(self) -> str:
+        """State in words how much the features add to the votes.
+
+        Returns
+        -------
+        str
+            Empty if the method does not estimate it.
+        """
+        return ""
+
     def predict_worker_proba(self, X: FeaturesLike, workers: Sequence[Any] | pd.Index) -> NDArray[np.float64]:
         """Return label probabilities of workers on tasks.
 

@@ -165,9 +165,11 @@ def learn(
         ("Votes", describe_crowd(crowd)),
         ("Features", feature_files.describe_features(feature_table, crowd)),
     ]
+    gain = fitted.describe_features()
     facts = [
         *begin,
         ("Method", fitting.describe_fit(fitted)),
+        *([("Gain", gain)] if gain else []),
         *summary_lines(summary),
         *_predictions(summary),
         ("Wrote", written),
