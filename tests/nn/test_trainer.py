@@ -217,8 +217,8 @@ def test_biases_and_norms_do_not_decay() -> None:
     [
         ({"optimiser": "adma"}, "Did you mean 'adam'"),
         ({"schedule": "linear"}, "constant"),
-        ({"learning_rate": 0.0}, "positive"),
-        ({"weight_decay": -1.0}, "negative"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"weight_decay": -1.0}, "weight_decay must be 0 or more"),
         ({"batch_size": 0}, "batch_size"),
         ({"epochs": -1}, "epochs"),
         ({"dtype": "float16"}, "float32"),

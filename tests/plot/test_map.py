@@ -128,7 +128,7 @@ def test_many_workers_are_drawn_as_an_image() -> None:
         (TABLE[["x"]], {}, "missing y"),
         (TABLE[:0], {}, "without rows"),
         (TABLE.assign(x=np.inf), {}, "finite"),
-        (TABLE, {"by": "colour"}, "got 'colour', expected one of 'x', 'y', 'n_votes'"),
+        (TABLE, {"by": "colour"}, "no column 'colour' to colour by; its columns are 'x', 'y', 'n_votes'"),
         (TABLE, {"by": [1, 2]}, "got list"),
         (TABLE, {"by": pd.Series({"zoe": 1})}, "no id in common"),
         (TABLE, {"by": pd.Series({"ann": np.nan})}, "by has no value for any worker"),
