@@ -1,6 +1,6 @@
 """Boxes and spans: F1 scores on public marks, calibration and workers on simulated ones, and processor time of large crowds.
 
-WISECROWD_ANSWER_TYPES=... WISECROWD_DATA=... python benchmarks/objects.py [--large] [--pico]
+WISECROWD_ANSWER_TYPES=... WISECROWD_DATA=... python benchmarks/objects.py [public] [simulated] [large] [pico]
 """
 
 from __future__ import annotations
@@ -130,8 +130,9 @@ def measure_pico(folder: Path) -> None:
     }
     for name, method in methods.items():
         start = time.process_time()
-        objects = fit(method, crowd).objects_.drop(columns="label")
+        fitted = fit(method, crowd)
         seconds = time.process_time() - start
+        objects = fitted.objects_.drop(columns="label")
         scores = [
             wc.score_objects(objects[objects["task"].isin(gold)], true_spans, kind="spans", min_iou=iou).f1
             for iou in (1.0, 0.5)
@@ -139,14 +140,19 @@ def measure_pico(folder: Path) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"  {name:24s} F1 exact {scores[0]:.3f}, IoU 0.5 {scores[1]:.3f}  {seconds:.1f} processor s, "
-            f"peak {peak:.1f} GB with reading"
+            f"{fitted.n_iter_} iterations, {'converged' if fitted.converged_ else 'not converged'}, "
+            f"peak {peak:.1f} GB with reading",
+            flush=True,
         )
 
 
 if __name__ == "__main__":
-    measure_public(Path(os.environ["WISECROWD_ANSWER_TYPES"]))
-    measure_simulated()
-    if "--large" in sys.argv:
+    parts = sys.argv[1:] or ["public", "simulated"]
+    if "public" in parts:
+        measure_public(Path(os.environ["WISECROWD_ANSWER_TYPES"]))
+    if "simulated" in parts:
+        measure_simulated()
+    if "large" in parts:
         measure_large()
-    if "--pico" in sys.argv:
+    if "pico" in parts:
         measure_pico(Path(os.environ["WISECROWD_DATA"]))

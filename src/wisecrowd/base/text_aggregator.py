@@ -14,8 +14,8 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import DataFrameLike
+from wisecrowd.data.text_vectors import TextVectors, TextVectorsLike, look_up_vectors
 from wisecrowd.data.texts import Normalisation, TextCrowd, TextUnit, TokenCodes, tokenize
-from wisecrowd.data.types import FeaturesLike
 from wisecrowd.errors import InputError, NoPosterior, UsageError
 
 Array = NDArray[np.float64]
@@ -93,6 +93,7 @@ class TextAggregator(Aggregator):
     """
 
     answer_types: ClassVar[tuple[AnswerType, ...]] = ("texts",)
+    uses_vectors: ClassVar[bool] = False
 
     answer_texts_: pd.Index = fitted(help="Inferred texts, in the order of tasks.")
     confidence_: Array = fitted(
@@ -119,7 +120,7 @@ class TextAggregator(Aggregator):
     def fit(  # type: ignore[override]  # texts instead of votes on classes
         self,
         crowd: TextCrowd | DataFrameLike,
-        X: FeaturesLike | None = None,
+        X: TextVectorsLike | None = None,
         *,
         truth: Any = None,
         start: Any = None,
@@ -130,8 +131,9 @@ class TextAggregator(Aggregator):
         ----------
         crowd : TextCrowd or table
             Votes.
-        X : None
-            Not used.
+        X : DataFrame or callable, default=None
+            Vectors (embeddings) of the texts, for methods that use them: a table with one row of numbers per distinct text and
+            the texts as its index, or a function that takes a list of distinct texts and returns one vector each.
         truth : None
             Not used.
         start : None
@@ -143,17 +145,19 @@ class TextAggregator(Aggregator):
         """
         start_time = time.perf_counter()
         self._check_parameter_types()
-        if X is not None or truth is not None or start is not None:
-            raise UsageError(f"{type(self).__name__} takes votes only; leave X, truth and start out")
+        if truth is not None or start is not None or (X is not None and not self.uses_vectors):
+            inputs, refused = ("votes and vectors", "") if self.uses_vectors else ("votes", "X, ")
+            raise UsageError(f"{type(self).__name__} takes {inputs} only; leave {refused}truth and start out")
         votes = as_texts(crowd)
         tokens = tokenize(votes.text, normalisation=self.normalisation, unit=self.unit)
+        vectors = None if X is None else look_up_vectors(votes.text, X)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.task_index_, self.worker_index_ = votes.tasks, votes.workers
         self.n_votes_, self.votes_per_task_, self.votes_per_worker_ = (
             votes.n_votes, votes.votes_per_task, votes.votes_per_worker,
         )  # fmt: skip
-        inference = self._infer_texts(votes, tokens)
+        inference = self._infer_texts(votes, tokens, vectors)
         self.answer_texts_ = pd.Index(inference.texts, dtype=object)
         self.confidence_, self.token_confidence_ = inference.confidence, inference.token_confidence
         self.accuracy_, self.n_iter_, self.converged_ = inference.accuracy, inference.n_iter, inference.converged
@@ -164,7 +168,7 @@ class TextAggregator(Aggregator):
         raise UsageError(f"{type(self).__name__} is fitted with fit(texts)")
 
     @abstractmethod
-    def _infer_texts(self, crowd: TextCrowd, tokens: TokenCodes) -> InferredTexts:
+    def _infer_texts(self, crowd: TextCrowd, tokens: TokenCodes, vectors: TextVectors | None) -> InferredTexts:
         """Return the texts of all tasks and the accuracy of workers."""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wisecrowd.aggregate.text._text_distances import compare_texts, find_medoids, rank_texts
+from wisecrowd.aggregate.text._text_distances import compare_texts, find_medoids, group_equal_texts, rank_texts
 from wisecrowd.data.texts import TextCrowd, tokenize
 
 CROWD = TextCrowd.from_frame(
@@ -23,3 +23,8 @@ def test_distances_and_medoids() -> None:
     heavy = pairs.sum_distances(np.array([1.0, 9.0, 1.0, 1.0]))
     assert find_medoids(CROWD, heavy, tokens).tolist() == [1, 3, -1]
     assert rank_texts(CROWD).tolist() == [2, 1, 2, 0]
+
+
+def test_equal_texts_have_the_same_number() -> None:
+    group = group_equal_texts(tokenize(["A cat.", "", "a cat", "cat a", "!", "a"]))
+    assert group.tolist() == [0, 1, 0, 2, 1, 3]

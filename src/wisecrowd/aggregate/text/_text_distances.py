@@ -24,7 +24,7 @@ class TextPairs(NamedTuple):
     first, second : ndarray of shape (n_pairs,)
         Positions of texts.
     distance : ndarray of shape (n_pairs,)
-        Edit distance over the length of the longer text, between 0 and 1.
+        Their distance, such as the edit distance over the length of the longer text.
     """
 
     first: Codes
@@ -48,6 +48,25 @@ class TextPairs(NamedTuple):
         return np.asarray(sums + np.bincount(self.second, self.distance * weight[self.first], n), dtype=np.float64)
 
 
+def pair_texts(crowd: TextCrowd) -> tuple[Codes, Codes]:
+    """Return the positions of all pairs of texts on the same task.
+
+    Parameters
+    ----------
+    crowd : TextCrowd
+        Texts.
+
+    Returns
+    -------
+    first, second : ndarray of shape (n_pairs,)
+    """
+    # Text n meets all later texts of its task.
+    n_later = crowd.task_offset[crowd.task + 1] - np.arange(crowd.n_votes) - 1
+    first = np.repeat(np.arange(crowd.n_votes), n_later)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(n_later) - n_later, n_later)
+    return first, second
+
+
 def compare_texts(crowd: TextCrowd, tokens: TokenCodes) -> TextPairs:
     """Return the distances between all texts of each task.
 
@@ -62,10 +81,7 @@ def compare_texts(crowd: TextCrowd, tokens: TokenCodes) -> TextPairs:
     -------
     TextPairs
     """
-    # Text n meets all later texts of its task.
-    n_later = crowd.task_offset[crowd.task + 1] - np.arange(crowd.n_votes) - 1
-    first = np.repeat(np.arange(crowd.n_votes), n_later)
-    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(n_later) - n_later, n_later)
+    first, second = pair_texts(crowd)
     longer = np.maximum(tokens.length[first], tokens.length[second])
     distance = compute_edit_distances(tokens, first, tokens, second) / np.maximum(longer, 1)
     return TextPairs(first, second, distance)
@@ -96,6 +112,25 @@ def find_medoids(crowd: TextCrowd, cost: Array, tokens: TokenCodes) -> Codes:
     is_first = np.append(True, np.diff(crowd.task[order]) != 0)
     medoid[crowd.task[order][is_first]] = order[is_first]
     return medoid
+
+
+def group_equal_texts(tokens: TokenCodes) -> Codes:
+    """Return a number for every text that is the same for texts with equal tokens.
+
+    Parameters
+    ----------
+    tokens : TokenCodes
+        Tokens of the texts.
+
+    Returns
+    -------
+    ndarray of shape (n_texts,)
+    """
+    # The codes of a text are one value of a column of bytes.
+    code = np.ascontiguousarray(tokens.code, dtype=np.int64)
+    offset = np.ascontiguousarray(tokens.offset * code.itemsize, dtype=np.int64)
+    column = pa.Array.from_buffers(pa.large_binary(), len(offset) - 1, [None, pa.py_buffer(offset), pa.py_buffer(code)])
+    return np.asarray(column.dictionary_encode().indices.to_numpy(), dtype=np.int64)
 
 
 def rank_texts(crowd: TextCrowd) -> Codes:

@@ -11,6 +11,7 @@ from wisecrowd.aggregate.text._alignment import EMPTY, SlotVotes, align_texts
 from wisecrowd.aggregate.text._text_distances import compare_texts, find_medoids, rank_texts
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.text_aggregator import Array, InferredTexts, TextAggregator
+from wisecrowd.data.text_vectors import TextVectors
 from wisecrowd.data.texts import TextCrowd, TokenCodes
 from wisecrowd.em.loop import iterate_to_fixed_point
 from wisecrowd.errors import UsageError
@@ -51,7 +52,7 @@ class Rover(TextAggregator):
     max_iter: int = parameter(default=100, help="Maximum number of EM iterations.")
     tol: float = parameter(default=1e-4, help="Largest change of an accuracy at convergence.")
 
-    def _infer_texts(self, crowd: TextCrowd, tokens: TokenCodes) -> InferredTexts:
+    def _infer_texts(self, crowd: TextCrowd, tokens: TokenCodes, vectors: TextVectors | None) -> InferredTexts:
         if not self.shrinkage >= 0:
             raise UsageError(f"shrinkage must be 0 or more; got {self.shrinkage}")
         pairs = compare_texts(crowd, tokens)
