@@ -141,7 +141,7 @@ class VotesInMemory:
 
     @property
     def label(self) -> NDArray[Any]:
-        """Class code, or number, of each vote."""
+        """Class code of each vote; in a numeric crowd, the number itself."""
         return self.rows.label
 
     @property

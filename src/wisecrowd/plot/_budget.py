@@ -36,7 +36,7 @@ def budget(curves: Any, *, money: bool = False, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     curves : Plan, DataFrame, list of DataFrame or mapping
-        One of the following, or a mapping from names to several of them, which are drawn as one line each:
+        One of the following, or a mapping from the name of each line to one of the following:
 
         - a `Plan`: its expected accuracy is drawn
         - a table with the columns votes and accuracy, such as ``Replay(rule).curve(dataset, seed)`` of the benchmark ``replay``

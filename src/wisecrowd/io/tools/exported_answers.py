@@ -248,8 +248,8 @@ def parse_id(value: object, noun: str, location: str = "") -> str:
 def guess_model_family(model: str) -> str:
     """Guess the model family from the name of a machine judge, which may also contain a version or a prompt.
 
-    The family is the part of the name before the first of the characters ``: / @ # |``. `wisecrowd.Panel` treats judges of one
-    family as a group. A wrong guess that groups unrelated models does little harm there.
+    The family is the part of the name before the first of the characters ``: / @ # |``; a version after a hyphen stays.
+    `wisecrowd.Panel` treats judges of one family as a group. A wrong guess that groups unrelated models does little harm there.
 
     Parameters
     ----------
