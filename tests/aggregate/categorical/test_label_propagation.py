@@ -87,7 +87,7 @@ def test_many_tasks_that_look_the_same() -> None:
 def test_without_worker_ids_it_says_where_to_start(clustered: Any) -> None:
     crowd, X, _ = clustered()
     nameless = Crowd.from_codes(crowd.task, None, crowd.label, tasks=crowd.tasks, workers=None, classes=crowd.classes)
-    with pytest.raises(InputError, match=r"dawid-skene needs worker ids.*aggregator='majority-vote'"):
+    with pytest.raises(InputError, match=r"dawid-skene, which needs worker ids.*aggregator='majority-vote'"):
         LabelPropagation().fit(nameless, X)
     assert LabelPropagation(aggregator="majority-vote").fit(nameless, X).worker_index_ is None
 
