@@ -93,6 +93,21 @@ def measure_polygons() -> None:
     print(pd.DataFrame(rows, columns=columns).groupby("method", sort=False).agg(["mean", "std"]).round(3).to_string())
 
 
+def measure_choice() -> None:
+    """Print the intersection over union that is lost by the choice of `compare_methods`, and by always using one method."""
+    rows = []
+    for crowd_name, options in CROWDS.items():
+        for seed in range(SEEDS):
+            made = wc.simulate_masks(n_tasks=100, random_state=seed, **options)
+            comparison = wc.compare_methods(made.crowd, truth=made.truth)
+            lost = comparison.table["iou"].max() - comparison.table["iou"]
+            rows.append((crowd_name, lost[comparison.best], lost["staple"], lost["mask-majority"]))
+    columns = ["crowd", "chosen", "staple", "majority"]
+    print("\nLoss of intersection over union against the best of four methods\n")
+    print(pd.DataFrame(rows, columns=columns).groupby("crowd", sort=False).mean().round(4).to_string())
+
+
 if __name__ == "__main__":
     measure_masks()
+    measure_choice()
     measure_polygons()

@@ -184,6 +184,10 @@ def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     assert "Dice" in compared.stdout
     assert run("report", path, "-o", tmp_path / "report.html", "--no-compare").exit_code == 0
     assert "Disputed masks" in (tmp_path / "report.html").read_text()
+    refused = " ".join(run("plan", path, "--budget", "5").output.split())
+    assert (
+        "polygons, spans, masks and texts have the commands check, aggregate, diagnose, compare and report" in refused
+    )
     # Counts beside the size of the image; the same column in ordinary votes holds labels.
     path.write_text("task,worker,mask,height,width\ni1,ann,021,1,3\ni1,bob,,1,3\n")
     assert "2 masks: 1 task x 2 workers, 33% of the pixels marked" in run("check", path).stdout

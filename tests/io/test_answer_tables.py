@@ -18,6 +18,7 @@ from wisecrowd.io.answer_tables import (
     read_points,
     read_spans,
     read_task_table,
+    read_true_masks,
     read_true_objects,
     read_true_texts,
 )
@@ -140,3 +141,21 @@ def test_true_objects_and_texts_have_no_workers(tmp_path: Path) -> None:
 def test_a_table_about_tasks_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "sizes.csv").write_text("task,width,height\ni1,640,480\n")
     assert read_task_table(tmp_path / "sizes.csv")["width"].to_pylist() == ["640"]
+
+
+def test_true_polygons_and_masks_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text('image_id,polygon,label\ni1,"[[0, 0], [4, 0], [0, 4]]",cat\ni2,,\n')
+    objects = read_true_objects(path, "polygons")
+    assert objects.columns.tolist() == ["task", "polygon", "label"]
+    assert objects["polygon"].isna().tolist() == [False, True]
+    path.write_text("image_id,rle,h,w\ni1,13,2,2\ni2,,2,2\n")
+    masks = read_true_masks(path)
+    assert masks["i1"] == '{"size": [2, 2], "counts": "13"}'
+    assert masks.index.tolist() == ["i1", "i2"]
+    path.write_text("task,mask,height,width\ni1,13,2,2\ni1,13,2,2\n")
+    with pytest.raises(InputError, match="several masks for 'i1'"):
+        read_true_masks(path)
+    path.write_text("task,label\ni1,13\n")
+    with pytest.raises(MissingColumn, match="true masks need the columns task and mask"):
+        read_true_masks(path)

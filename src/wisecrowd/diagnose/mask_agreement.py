@@ -96,7 +96,7 @@ def compute_mask_agreement(crowd: MaskCrowd, patterns: VotePatterns) -> MaskAgre
     # Masks without pixels share none, so they are no pair above.
     both_empty = np.where(is_empty, n_empty[crowd.task] - 1, 0.0)
     dice, iou = (
-        np.bincount(first, values, crowd.n_votes) + both_empty
+        np.asarray(np.bincount(first, values, crowd.n_votes) + both_empty, dtype=np.float64)
         for values in (2 * pixels / total, pixels / (total - pixels))
     )
     return MaskAgreement(dice, iou, (crowd.votes_per_task[crowd.task] - 1).astype(np.int64))

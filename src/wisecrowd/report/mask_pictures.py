@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.mask_aggregator import MaskAggregator
@@ -39,7 +40,7 @@ def draw_masks(crowd: MaskCrowd, model: MaskAggregator, task: Any, image: str | 
     dict
         Picture of the template. The legend has the overlap of every mask with the result.
     """
-    code = int(crowd.tasks.get_indexer([task])[0])
+    code = int(crowd.tasks.get_indexer(pd.Index([task]))[0])
     votes = np.arange(crowd.task_offset[code], crowd.task_offset[code + 1])[:MAX_WORKERS]
     result = model.runs_.take([code])
     masks = concatenate_masks([crowd.masks.take(votes), result])
@@ -77,7 +78,8 @@ def draw_masks(crowd: MaskCrowd, model: MaskAggregator, task: Any, image: str | 
 def _make_path(rings: PolygonRings, is_own: NDArray[np.bool_], style: str, title: str) -> dict[str, Any]:
     """Return the path around a mask, the largest parts and holes first."""
     own = rings.take(np.flatnonzero(is_own))
-    n_vertices, parts = 0, []
+    n_vertices = 0
+    parts: list[str] = []
     for number in np.argsort(-own.area, kind="stable"):
         points = own.points[own.offset[number] : own.offset[number + 1]]
         points = points[:: -(-len(points) // MAX_RING_VERTICES)]
