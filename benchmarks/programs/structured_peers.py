@@ -16,9 +16,16 @@ from crowdkit.aggregation import (
     TextHRRASA,
     TextRASA,
 )
+from nltk.translate.gleu_score import sentence_gleu
 
 warnings.simplefilter("ignore")
+N_ITER = 10
 MASKS = {"majority": SegmentationMajorityVote, "em": SegmentationEM, "rasa": SegmentationRASA}
+
+
+def compare_words(one, other):
+    """Return the GLEU score of words. That of crowd-kit 1.4.2 compares words with letters: equal texts have 0."""
+    return sentence_gleu([one.split()], other.split())
 
 
 def fit_masks(folder, names):
@@ -35,15 +42,19 @@ def fit_masks(folder, names):
 
 def fit_texts(folder, names):
     votes = pd.read_parquet(folder / "texts.parquet")
-    embeddings = dict(zip(votes["text"], np.load(folder / "embeddings.npy"), strict=True))
+    vectors = pd.read_parquet(folder / "vectors.parquet")
+    embeddings = dict(zip(vectors.index, vectors.to_numpy(), strict=True))
     figures = {}
     for name in names:
         begin = time.process_time()
         if name == "rover":
             texts = ROVER(tokenizer=str.split, detokenizer=" ".join, silent=True).fit_predict(votes)
         else:
-            method = {"text rasa": TextRASA, "text hrrasa": TextHRRASA}[name]
-            texts = method(encoder=embeddings.__getitem__).fit_predict(votes, None)
+            method = TextRASA
+            options = {"encoder": embeddings.__getitem__, "n_iter": N_ITER, "tol": 0.0}
+            if name == "text hrrasa":
+                method, options["output_similarity"] = TextHRRASA, compare_words
+            texts = method(**options).fit_predict(votes, None)
         figures[name] = {"seconds": time.process_time() - begin}
         texts.to_frame("text").to_parquet(folder / f"peer-{name}.parquet")
     return figures

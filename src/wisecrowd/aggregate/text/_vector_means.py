@@ -16,8 +16,8 @@ from wisecrowd.data.texts import TextCrowd
 MIN_SUM = 1e-5
 #: Smallest local reliability of a text, by which distances are divided.
 MIN_LOCAL = 1e-6
-#: Numbers of vectors that are in memory at once.
-NUMBERS_PER_CHUNK = 1 << 22
+#: Numbers of vectors that are compared at once; they fit into the cache of a processor.
+NUMBERS_PER_CHUNK = 1 << 16
 
 
 class VectorDistances(NamedTuple):
