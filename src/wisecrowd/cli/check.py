@@ -51,8 +51,8 @@ def check(
     Other answers are recognised by their columns. Checks of comparisons include
     items that were never compared with others, items that always win or lose,
     workers who always choose one side, and pairs judged in both orders. Checks
-    of boxes, points and spans include negative sizes, reversed spans, workers
-    who never mark anything, and marks outside of images or texts:
+    of boxes, points, polygons and spans include negative sizes, reversed spans,
+    workers who never mark anything, and marks outside of images or texts:
 
       wisecrowd check boxes.csv --images sizes.csv
       wisecrowd check spans.csv --documents texts.csv

@@ -1,4 +1,4 @@
-"""Scores of boxes, points and spans against true objects."""
+"""Scores of boxes, points, polygons and spans against true objects."""
 
 from __future__ import annotations
 

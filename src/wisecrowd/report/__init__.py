@@ -135,8 +135,8 @@ def build(
     ----------
     crowd : Crowd, Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, ScoreCrowd, TextCrowd or DataFrame
         Votes. The page of comparisons has the ranking, that of label sets the agreement and confidence of labels and sets; they
-        take no gold, truth, features, texts, images and scores. The page of boxes, points and spans has pictures of disputed
-        objects over ``images`` or ``texts``, that of texts has disputed texts side by side. The page of scores diagnoses the
+        take no gold, truth, features, texts, images and scores. The page of objects or masks has pictures of disputed
+        ones over ``images`` or ``texts``, that of texts has disputed texts side by side. The page of scores diagnoses the
         judges; it takes gold, truth and texts, whose length is compared with the scores.
     gold : mapping or Series, default=None
         True classes of some tasks that the labels are fitted with. A fitted ``model`` must have been fitted with them.

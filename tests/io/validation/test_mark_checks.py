@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from wisecrowd import BoxCrowd, PointCrowd, SpanCrowd, check_votes
+from wisecrowd import BoxCrowd, PointCrowd, PolygonCrowd, SpanCrowd, check_votes
 from wisecrowd.io.validation.findings import Finding
 from wisecrowd.io.validation.mark_checks import check_marks
 
@@ -44,6 +44,14 @@ def test_objects_that_a_worker_marked_twice() -> None:
     assert check(pd.concat([rows(), again]))["objects-marked-twice"].count == 1
     assert "objects-marked-twice" not in check(pd.concat([rows(), again.assign(x=13.0)]))
     assert "objects-marked-twice" not in check(pd.concat([rows(), again]), PointCrowd)
+
+
+def test_polygons_that_a_worker_drew_twice() -> None:
+    square, shifted, triangle = "[0, 0, 50, 0, 50, 50, 0, 50]", "[1, 0, 51, 0, 51, 50, 1, 50]", "[0, 0, 50, 0, 0, 50]"
+    frame = pd.DataFrame({"task": [1, 1, 1, 2], "worker": list("aaba"), "polygon": [square, shifted, square, square]})
+    assert check(frame, PolygonCrowd)["objects-marked-twice"].count == 1
+    frame.loc[1, "polygon"] = triangle  # the same box, another shape
+    assert "objects-marked-twice" not in check(frame, PolygonCrowd)
 
 
 def test_places_outside_and_in_other_units() -> None:
