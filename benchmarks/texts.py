@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from structured_speed import embed
 
 import wisecrowd as wc
+from wisecrowd.errors import ignore_fit_warnings
 
 METHODS = {
     "medoid": wc.TextMedoid(weighted=False),
@@ -20,7 +22,21 @@ METHODS = {
     "rover, equal weights": wc.Rover(weighted=False),
     "rover": wc.Rover(),
 }
+#: Methods that compare vectors, here counts of groups of three letters.
+VECTOR_METHODS = {
+    "medoid of vectors": wc.TextMedoid(),
+    "rasa, equal weights": wc.TextMedoid(model="rasa", weighted=False),
+    "rasa": wc.TextMedoid(model="rasa"),
+    "rasa, quantile 0.025": wc.TextMedoid(model="rasa", quantile=0.025),
+    "hrrasa": wc.TextMedoid(model="hrrasa"),
+}
 SEEDS = 5
+
+
+def encode(texts: list[str]) -> np.ndarray:
+    """Return vectors of texts without case and punctuation."""
+    lower = pd.Series(texts).str.lower().str.replace(r"[^a-z0-9' ]", "", regex=True)
+    return embed(lower.str.split().str.join(" ")).to_numpy()
 
 
 def main() -> None:
@@ -34,12 +50,18 @@ def main() -> None:
     print(
         f"  {'one worker':24s} WER {single[is_clean[crowd.task]].mean():.4f} {single[~is_clean[crowd.task]].mean():.4f}"
     )
-    for name, method in METHODS.items():
+    for name, method in {**METHODS, **VECTOR_METHODS}.items():
+        inputs = (encode,) if name in VECTOR_METHODS else ()
         start = time.process_time()
-        fitted = method.clone_unfitted().fit(crowd)
+        with ignore_fit_warnings():
+            fitted = method.clone_unfitted().fit(crowd, *inputs)
         seconds = time.process_time() - start
         rates = wc.compute_error_rates(fitted.texts_, truth["text"])
-        print(f"  {name:24s} WER {rates[is_clean].mean():.4f} {rates[~is_clean].mean():.4f}  {seconds:.1f} processor s")
+        print(
+            f"  {name:24s} WER {rates[is_clean].mean():.4f} {rates[~is_clean].mean():.4f}  {seconds:.1f} processor s, "
+            f"{fitted.n_iter_} iterations",
+            flush=True,
+        )
     rows = []
     for seed in range(SEEDS):
         simulation = wc.simulate_texts(

@@ -92,7 +92,7 @@ class Concord(ClassifierEM):
 
     classifier: Any = parameter(
         default="kernels",
-        help="'kernels' for kernel regressions that are weighed by held-out votes, or a classifier for cross-fitting: "
+        help="Classifier: 'kernels' for kernel regressions that are weighed by held-out votes, or one for cross-fitting: "
         "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier.",
     )
     l2: float | None = parameter(
