@@ -73,5 +73,7 @@ class TestInitialPosterior:
     def test_other_aggregators_are_refused(self) -> None:
         with pytest.raises(UsageError, match=r"Mean.* is not an aggregator of classes; choose another"):
             infer_initial_posterior(Mean(), CROWD, None, X, None)
-        with pytest.raises(InputError, match="aggregator is dawid-skene, which needs worker ids, and this crowd has none"):
+        with pytest.raises(
+            InputError, match="aggregator is dawid-skene, which needs worker ids, and this crowd has none"
+        ):
             infer_initial_posterior("dawid-skene", CROWD.drop_workers(), None, X, None)
