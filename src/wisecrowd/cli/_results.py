@@ -86,7 +86,7 @@ class StructuredResults:
 
     @property
     def is_texts(self) -> bool:
-        """Whether the results are texts."""
+        """True if the results are texts."""
         return "text" in self.table
 
     @property

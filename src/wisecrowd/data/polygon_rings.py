@@ -72,7 +72,7 @@ class PolygonRings:
 
     @property
     def has_area(self) -> NDArray[np.bool_]:
-        """Whether each polygon encloses an area."""
+        """Mask of the polygons that enclose an area."""
         return np.asarray((self.boxes[:, 2:] > 0).all(axis=1) & (self.area > 0))
 
     @property
