@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import typer
 
@@ -60,6 +61,7 @@ CALLS = {
     "checked": ("audit", "votes.csv", "--checked", "{}"),
     "features": ("learn", "votes.csv", "-m", "raykar", "-x", "{}"),
     "predict": ("learn", "votes.csv", "-m", "raykar", "-x", "X.npz", "--predict", "{}"),
+    "predictions": ("predict", "model", "{}"),
     "members": ("aggregate", "votes.csv", "-m", "panel", "--members", "{}"),
     "texts": ("report", "votes.csv", "--no-compare", "--texts", "{}"),
 }
@@ -90,6 +92,9 @@ def folder(votes: Path, tmp_path: Path) -> Path:
     scores = "".join(f"{task},j1,m{number % 2},0.{number % 9}\n" for number, task in enumerate(tasks))
     (tmp_path / "scores.csv").write_text(f"task,judge,system,score\n{scores}", encoding="utf-8")
     np.savez(tmp_path / "X.npz", task=np.array(tasks), X=np.random.default_rng(0).normal(size=(12, 2)))
+    wisecrowd.Raykar().fit(pd.DataFrame({"x": range(12)}, index=tasks, dtype=float), wisecrowd.read(votes)).save(
+        tmp_path / "model"
+    )
     return votes.parent
 
 

@@ -159,7 +159,7 @@ class TestRefusals:
             Crowd.from_codes([0.5], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
 
     def test_columns_must_have_one_length(self) -> None:
-        with pytest.raises(InputError, match="equal length"):
+        with pytest.raises(InputError, match="their lengths differ"):
             Crowd.from_codes([0, 0], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
 
 

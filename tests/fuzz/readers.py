@@ -459,6 +459,13 @@ EXPORT_COMMANDS = (
     "export {path} --project {folder}/export.json -o out.json",
     "export {path} --queue --project {folder}/export.json -o out.json",
 )
+COCO = json.dumps(
+    {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 100, "height": 80, "annotators": ["ann", "bob"]}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 10, 20, 30], "annotator": "ann"}],
+    }
+).encode()
 PAGE = json.dumps({"tasks": json.loads(EXPORTS["label-studio"][2]), "total": 2, "created": 1}).encode()
 
 #: Commands that read votes.
@@ -567,6 +574,7 @@ SAMPLES = (
     _folder_sample("peerannot", PEERANNOT_FILES),
     _folder_sample("peerannot-txt", {"answers.txt": b"0 1 2\n1 -1 2\n2 0 -1\n"}),
     *(_tool_sample(name, file, content, format) for name, (format, file, content) in EXPORTS.items()),
+    _tool_sample("coco", "instances.json", COCO, "coco"),
     _side_sample("gold.csv", _csv(GOLD), read_gold, "aggregate {folder}/votes.csv --gold {path}"),
     _side_sample("gold-numbers.csv", _csv(GOLD.assign(truth=1.5)), read_numeric_gold),
     _side_sample("gold.parquet", _parquet(GOLD), read_gold, "aggregate {folder}/votes.csv --score {path}"),

@@ -109,6 +109,7 @@ def test_mixed_types_are_refused(tmp_path: Path, name: str, tasks: list[Any]) ->
         wc.read(write_votes(tmp_path / name, tasks))
 
 
+@pytest.mark.filterwarnings("ignore:.*but count as different:wisecrowd.errors.DataWarning")
 @pytest.mark.parametrize("name", TABLES)
 def test_texts_that_spell_one_value_stay_different(tmp_path: Path, name: str) -> None:
     texts = [

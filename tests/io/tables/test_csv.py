@@ -41,6 +41,7 @@ def test_an_empty_cell_is_a_hole_and_quotes_an_empty_text(tmp_path: Path) -> Non
         wc.read(path)
 
 
+@pytest.mark.filterwarnings("ignore:.*but count as different:wisecrowd.errors.DataWarning")
 def test_spaces_and_case_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label\nt1,ann, cat\nt1,bob,Cat\nt1,cy,cat\n")
