@@ -83,8 +83,8 @@ def learn(
       wisecrowd learn votes.csv --texts tasks.csv -o results
       wisecrowd learn votes.csv --images photos/ -o results
 
-    Their default features (TF-IDF; colours and edges) are weaker than embeddings
-    of a network: --encoder NAME uses one that is on this machine.
+    Their default features (TF-IDF; colours and edges) are usually weaker than
+    embeddings of a network: --encoder NAME uses one on this machine.
 
     Choose a method and its parameters; use gold tasks; score against known
     truth:
