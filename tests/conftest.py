@@ -141,7 +141,7 @@ def quick() -> Callable[[str], Any]:
     from wisecrowd.base.registry import find
     from wisecrowd.nn.deep_learner import DeepLearner
 
-    passes = {"concord": 2, "adaptive-difficulty": 10}  # laws hold wherever an iteration stops
+    passes = {"concord": 2, "adaptive-difficulty": 10, "cmm": 10}  # laws hold wherever an iteration stops
     deep = {"epochs": 8, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}
 
     def made(name: str) -> Any:
