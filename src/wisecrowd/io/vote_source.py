@@ -130,6 +130,7 @@ class VoteSource:
             for note in (*votes.notes, *votes.replacements):
                 log.info("%s: %s", self.name, note)
             crowd = votes.to_crowd(options)
+            self._report_removed(votes, crowd, options)
         classes_are_given = votes.classes is not None or options.classes is not None
         # Ids that the user lists, or that a dataset folder has, are meant to be different.
         ids_are_given = self.format.name == "folder"
@@ -156,6 +157,25 @@ class VoteSource:
                     stacklevel=3,
                 )
         return crowd
+
+    def _report_removed(self, votes: VoteTable, crowd: Crowd, options: ReadOptions) -> None:
+        """Log how many rows the rules for missing values and repeated votes removed, and warn if most are repeated votes."""
+        n_rows = votes.table.num_rows
+        if crowd.n_votes == n_rows:
+            return
+        n_complete = votes.drop_incomplete_rows().table.num_rows if options.missing == "drop" else n_rows
+        n_repeated = n_complete - crowd.n_votes
+        reasons = [(n_rows - n_complete, "with a missing value"), (n_repeated, "that repeat a worker's vote on a task")]
+        listed = " and ".join(f"{n:,} {reason}" for n, reason in reasons if n)
+        log.info("%s: dropped %s of %s rows: %s", self.name, f"{n_rows - crowd.n_votes:,}", f"{n_rows:,}", listed)
+        if n_repeated > n_complete / 2:
+            warnings.warn(
+                f"{self.name}: {n_repeated:,} of {n_complete:,} rows were dropped because the same worker has another vote on the "
+                f"task; check that the columns of tasks and workers are right (--task, --worker), or see wisecrowd check "
+                f"{shlex.quote(self.name)}",
+                DataWarning,
+                stacklevel=4,
+            )
 
     def read_truth(
         self,
