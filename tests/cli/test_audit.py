@@ -62,6 +62,11 @@ def test_rows_that_are_not_filled_in_do_not_count(run: Any, simulated: tuple[Pat
     checks.loc[:9, "truth"] = truth[checks["task"][:10]].to_numpy()
     checks.to_csv("half.csv", index=False)
     assert json.loads(run("audit", votes, "--checked", "half.csv", "--json").stdout)["summary"]["checked"] == 10
+    half = run("audit", votes, "--checked", "half.csv")
+    assert "10 of 30 drawn tasks, " in half.stdout
+    assert "blank or deleted checks bias the estimate" in half.stderr
+    checks[:10].to_csv("audit/checks.csv", index=False)
+    assert "10 of 30 drawn tasks, " in run("audit", votes, "--checked", "audit/checks.csv").stdout
 
 
 def test_further_tasks_are_new(run: Any, simulated: tuple[Path, pd.Series]) -> None:

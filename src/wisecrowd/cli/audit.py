@@ -15,11 +15,12 @@ from wisecrowd.cli._audit_draw import (
     CHECKS,
     check_draw,
     combine_checks,
+    count_drawn,
     find_draw_command,
     identify_draw,
     refuse_filled_checks,
 )
-from wisecrowd.cli._console import shorten_id, show, show_progress, table
+from wisecrowd.cli._console import shorten_id, show, show_progress, table, warn
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
 
@@ -155,7 +156,9 @@ def audit(
     if result is not None:
         tables |= {fitting.LABELS: _recalibrated_labels(estimate), CLASSES: rounded(result.accuracy_by_class)}
         summary |= _summarize(result)
-        facts += _result_lines(result)
+        n_drawn = 0 if checked is None else count_drawn(checked, check_reading, draw)
+        summary |= {"drawn_before": n_drawn} if n_drawn else {}
+        facts += _result_lines(result, n_drawn)
         if result.n_more and size is None:
             options = [*check_columns, "--checked", str(checked), "--size", str(result.n_more), "-o", "audit-2"]
             facts.append(("More", shlex.join(["wisecrowd", "audit", *words, *options])))
@@ -266,8 +269,8 @@ def _summarize(result: AuditResult) -> dict[str, Any]:
     }
 
 
-def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
-    """Return the lines of the summary."""
+def _result_lines(result: AuditResult, n_drawn: int) -> list[tuple[str, str]]:
+    """Return the lines of the summary, and warn if some of the tasks that were drawn are not checked."""
     from wisecrowd.utils.text import count_noun
 
     points = f"±{100 * result.half_width:.3g} points"
@@ -276,8 +279,15 @@ def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
         if not result.n_more
         else f"about {count_noun(result.n_more, 'more check')} for {points}"
     )
+    tasks = count_noun(result.n_checked, "task")
+    if n_drawn > result.n_checked:
+        tasks = f"{result.n_checked:,} of {n_drawn:,} drawn tasks"
+        warn(
+            f"only {tasks} are checked; blank or deleted checks bias the estimate if these tasks differ from the others, such as "
+            "hard ones that were skipped. Check all of them"
+        )
     return [
-        ("Checked", f"{count_noun(result.n_checked, 'task')}, {count_noun(result.n_right, 'label')} right"),
+        ("Checked", f"{tasks}, {count_noun(result.n_right, 'label')} right"),
         ("Accuracy", str(result.accuracy)),
         ("Checks alone", str(result.checks_alone)),
         ("Further", more),
