@@ -209,3 +209,9 @@ def test_weights_of_an_excel_copy_count(run: Any, filled: tuple[Path, pd.Series]
     broken = pd.read_csv("audit/checks.csv").assign(weight="a")
     broken.to_csv("broken.csv", index=False)
     assert "20 checks have no number as weight" in run("audit", votes, "--checked", "broken.csv").stderr
+
+
+def test_a_draw_of_more_tasks_than_there_are_is_pointed_out(run: Any, votes: Path) -> None:
+    result = run("audit", votes, "-m", "majority-vote", "--size", "400")
+    assert result.exit_code == 0, result.output
+    assert "--size 400 is more than the 12 tasks that are left to check" in result.stderr

@@ -166,6 +166,10 @@ def audit(
         facts.append(("Accuracy", f"expected {estimate.accuracy}, without checks"))
     if size is not None:
         sample = draw_audit_sample(estimate, size, random_state=seed)
+        if len(sample) < size:
+            warn(
+                f"--size {size:,} is more than the {len(sample):,} tasks that are left to check; all of them are drawn"
+            )
         earlier: tuple[pd.Series | None, pd.Series | None, pd.Series | None] = (None, None, None)
         if checks is not None and checked is not None:
             position = locate_ids(checks.index, crowd.tasks)
