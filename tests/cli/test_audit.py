@@ -215,3 +215,10 @@ def test_a_draw_of_more_tasks_than_there_are_is_pointed_out(run: Any, votes: Pat
     result = run("audit", votes, "-m", "majority-vote", "--size", "400")
     assert result.exit_code == 0, result.output
     assert "--size 400 is more than the 12 tasks that are left to check" in result.stderr
+
+
+def test_label_sets_are_not_the_labels_of_aggregate(run: Any, votes: Path, tmp_path: Path) -> None:
+    sets = tmp_path / "sets.csv"
+    sets.write_text("task,worker,labels\nt1,ann,a|b\nt1,bob,a\nt2,ann,b\nt2,bob,b\n")
+    assert "these are not the labels that wisecrowd aggregate writes" in run("audit", sets, "--size", "2").stderr
+    assert "sets of labels" not in run("audit", votes, "-m", "majority-vote", "--size", "2").stderr

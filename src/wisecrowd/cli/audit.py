@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._answers import refuse_objects_and_texts
+from wisecrowd.cli._answers import find_answers, refuse_objects_and_texts
 from wisecrowd.cli._audit_draw import (
     CHECKS,
     check_draw,
@@ -126,6 +126,7 @@ def audit(
     if output is not None and size is not None:
         refuse_filled_checks(output, ["wisecrowd", "audit", *words], checked, check_columns)
     refuse_objects_and_texts(votes, reading, "audit")
+    _warn_label_sets(votes, reading, method)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
@@ -197,6 +198,21 @@ def audit(
     fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
     if result is not None and not (as_json or quiet):
         _show_classes(result)
+
+
+def _warn_label_sets(votes: Path, reading: GoldReading, method: str | None) -> None:
+    """Warn of label sets, which aggregate infers label by label unless a method of classes is named."""
+    answers = None if reading.label is not None else find_answers(votes, reading, [] if method is None else [method])
+    if answers is not None and answers.answer_type == "multilabel":
+        advice = (
+            "Name a method of classes in both commands, such as -m model-average, or take one option: --question NAME=OPTION"
+            if answers.source.format.is_tool
+            else "To audit one label, make a table of its votes, yes or no"
+        )
+        warn(
+            f"{answers.source.path} holds sets of labels; audit takes each set as one class, so these are not the labels that "
+            f"wisecrowd aggregate writes. {advice}"
+        )
 
 
 def _next_lines(words: list[str], output: Path) -> list[tuple[str, str]]:
