@@ -46,7 +46,7 @@ CALLS = {
     **{name: (name, "{}") for name in ("check", "diagnose", "plan", "aggregate", "questions", "export")},
     "compare": ("compare", "{}", "-m", "majority-vote"),
     "audit": ("audit", "{}", "-o", "audit"),
-    "complete": ("complete", "{}", "-m", "gmv", "-o", "completed.csv"),
+    "complete": ("complete", "{}", "-m", "gmv", "-o", "completed"),
     "learn": ("learn", "{}", "-x", "X.npz", "-m", "raykar"),
     "report": ("report", "{}", "--no-compare"),
     "shard": ("shard", "{}", "-o", "shards"),
