@@ -15,6 +15,7 @@ import pytest
 import typer
 
 import wisecrowd
+import wisecrowd as wc
 from wisecrowd.cli import build_app, serve
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z_-]*[a-z]")
@@ -60,6 +61,7 @@ CALLS = {
     "checked": ("audit", "votes.csv", "--checked", "{}"),
     "features": ("learn", "votes.csv", "-m", "raykar", "-x", "{}"),
     "predict": ("learn", "votes.csv", "-m", "raykar", "-x", "X.npz", "--predict", "{}"),
+    "new tasks": ("predict", "model", "{}"),
     "members": ("aggregate", "votes.csv", "-m", "panel", "--members", "{}"),
     "texts": ("report", "votes.csv", "--no-compare", "--texts", "{}"),
 }
@@ -89,7 +91,9 @@ def folder(votes: Path, tmp_path: Path) -> Path:
     tasks = [f"t{number:02d}" for number in range(12)]
     scores = "".join(f"{task},j1,m{number % 2},0.{number % 9}\n" for number, task in enumerate(tasks))
     (tmp_path / "scores.csv").write_text(f"task,judge,system,score\n{scores}", encoding="utf-8")
-    np.savez(tmp_path / "X.npz", task=np.array(tasks), X=np.random.default_rng(0).normal(size=(12, 2)))
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    np.savez(tmp_path / "X.npz", task=np.array(tasks), X=X)
+    wc.Raykar().fit(X, wc.read(votes).order_tasks(tasks)).save(tmp_path / "model")
     return votes.parent
 
 
