@@ -207,11 +207,21 @@ class VoteSource:
         with prefix_errors(self.path):
             table = self._read_truth_table(task, truth, question)
             if table is None:
-                raise InputError(
-                    f"this {self.format.name} data holds no truth; give a file with a task and a truth column"
-                )
+                raise InputError(self._describe_no_truth(question))
             true_labels = table["truth"] if match is None else _match_truth(table["truth"], match)
             return _parse_truth_numbers(true_labels) if numeric else true_labels
+
+    def _describe_no_truth(self, question: str | None) -> str:
+        """Return an error about data without truth, or without truth of a question while others have it."""
+        advice = "give a file with a task and a truth column"
+        if question is None:
+            return f"this {self.format.name} data holds no truth; {advice}"
+        from wisecrowd.io.tools.question_votes import select_truth
+
+        export = self.read_export()
+        others = [name for name in export.questions if select_truth(export, name) is not None]
+        known = f", only of {preview(others, 6)}" if others else ""
+        return f"this {self.format.name} data holds no truth of the question {preview([question])}{known}; {advice}"
 
     def _read_truth_table(self, task: str | None, truth: str | None, question: str | None) -> TruthTable | None:
         if question is None:
