@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import typer
 
 import wisecrowd
+import wisecrowd as wc
 from wisecrowd.cli import build_app, serve
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z_-]*[a-z]")
@@ -47,7 +47,7 @@ CALLS = {
     **{name: (name, "{}") for name in ("check", "diagnose", "plan", "aggregate", "questions", "export")},
     "compare": ("compare", "{}", "-m", "majority-vote"),
     "audit": ("audit", "{}", "-o", "audit"),
-    "complete": ("complete", "{}", "-m", "gmv", "-o", "completed.csv"),
+    "complete": ("complete", "{}", "-m", "gmv", "-o", "completed"),
     "learn": ("learn", "{}", "-x", "X.npz", "-m", "raykar"),
     "report": ("report", "{}", "--no-compare"),
     "shard": ("shard", "{}", "-o", "shards"),
@@ -61,7 +61,7 @@ CALLS = {
     "checked": ("audit", "votes.csv", "--checked", "{}"),
     "features": ("learn", "votes.csv", "-m", "raykar", "-x", "{}"),
     "predict": ("learn", "votes.csv", "-m", "raykar", "-x", "X.npz", "--predict", "{}"),
-    "predictions": ("predict", "model", "{}"),
+    "new tasks": ("predict", "model", "{}"),
     "members": ("aggregate", "votes.csv", "-m", "panel", "--members", "{}"),
     "texts": ("report", "votes.csv", "--no-compare", "--texts", "{}"),
 }
@@ -91,10 +91,9 @@ def folder(votes: Path, tmp_path: Path) -> Path:
     tasks = [f"t{number:02d}" for number in range(12)]
     scores = "".join(f"{task},j1,m{number % 2},0.{number % 9}\n" for number, task in enumerate(tasks))
     (tmp_path / "scores.csv").write_text(f"task,judge,system,score\n{scores}", encoding="utf-8")
-    np.savez(tmp_path / "X.npz", task=np.array(tasks), X=np.random.default_rng(0).normal(size=(12, 2)))
-    wisecrowd.Raykar().fit(pd.DataFrame({"x": range(12)}, index=tasks, dtype=float), wisecrowd.read(votes)).save(
-        tmp_path / "model"
-    )
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    np.savez(tmp_path / "X.npz", task=np.array(tasks), X=X)
+    wc.Raykar().fit(X, wc.read(votes).order_tasks(tasks)).save(tmp_path / "model")
     return votes.parent
 
 

@@ -62,6 +62,11 @@ def test_rows_that_are_not_filled_in_do_not_count(run: Any, simulated: tuple[Pat
     checks.loc[:9, "truth"] = truth[checks["task"][:10]].to_numpy()
     checks.to_csv("half.csv", index=False)
     assert json.loads(run("audit", votes, "--checked", "half.csv", "--json").stdout)["summary"]["checked"] == 10
+    half = run("audit", votes, "--checked", "half.csv")
+    assert "10 of 30 drawn tasks, " in half.stdout
+    assert "blank or deleted checks bias the estimate" in half.stderr
+    checks[:10].to_csv("audit/checks.csv", index=False)
+    assert "10 of 30 drawn tasks, " in run("audit", votes, "--checked", "audit/checks.csv").stdout
 
 
 def test_further_tasks_are_new(run: Any, simulated: tuple[Path, pd.Series]) -> None:
@@ -204,3 +209,16 @@ def test_weights_of_an_excel_copy_count(run: Any, filled: tuple[Path, pd.Series]
     broken = pd.read_csv("audit/checks.csv").assign(weight="a")
     broken.to_csv("broken.csv", index=False)
     assert "20 checks have no number as weight" in run("audit", votes, "--checked", "broken.csv").stderr
+
+
+def test_a_draw_of_more_tasks_than_there_are_is_pointed_out(run: Any, votes: Path) -> None:
+    result = run("audit", votes, "-m", "majority-vote", "--size", "400")
+    assert result.exit_code == 0, result.output
+    assert "--size 400 is more than the 12 tasks that are left to check" in result.stderr
+
+
+def test_label_sets_are_not_the_labels_of_aggregate(run: Any, votes: Path, tmp_path: Path) -> None:
+    sets = tmp_path / "sets.csv"
+    sets.write_text("task,worker,labels\nt1,ann,a|b\nt1,bob,a\nt2,ann,b\nt2,bob,b\n")
+    assert "these are not the labels that wisecrowd aggregate writes" in run("audit", sets, "--size", "2").stderr
+    assert "sets of labels" not in run("audit", votes, "-m", "majority-vote", "--size", "2").stderr

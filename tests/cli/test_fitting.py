@@ -147,3 +147,13 @@ def test_flags_are_left_out_with_too_many_rare_classes(monkeypatch: pytest.Monke
     assert "not checked for 20 classes" in summarise_assessment(assessment)["flagged"]
     workers = fitted.workers_
     assert with_flags(workers, assessment) is workers
+
+
+def test_results_of_other_votes_that_are_replaced_are_named(run: Any, votes: Path) -> None:
+    Path("other.csv").write_bytes(votes.read_bytes())
+    words = ("-m", "majority-vote", "-o", "out")
+    assert "replaced" not in run("aggregate", votes, *words).stderr
+    assert "replaced" not in run("aggregate", votes.name, *words).stderr
+    assert f"replaced the results of {votes.name}, which were in out" in run("aggregate", "other.csv", *words).stderr
+    assert "replaced the results of other.csv" in run("diagnose", votes, "-o", "out").stderr
+    assert "replaced the results of" in run("diagnose", "other.csv", "-o", "out").stderr

@@ -111,3 +111,15 @@ def test_a_full_disk_names_the_file_that_has_no_room(tmp_path: Path) -> None:
 def test_input_that_links_to_itself_is_left_to_its_reader(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").symlink_to(tmp_path / "votes.csv")
     check_folder(tmp_path / "results", ["labels.csv"], [tmp_path / "votes.csv"])
+
+
+def test_a_folder_has_no_name_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"choose a name without \.csv, such as -o \S*labels$"):
+        check_folder(tmp_path / "labels.csv", ["labels.csv"])
+    check_folder(tmp_path / "results.v2", ["labels.csv"])
+
+
+def test_a_report_is_a_file_with_a_suffix(run: Any, votes: Path) -> None:
+    result = run("report", votes, "-o", "page", "--no-compare")
+    assert result.exit_code == 2
+    assert "-o page.html" in result.stderr

@@ -112,3 +112,21 @@ def test_an_aggregator_does_not_predict(run_here: Any, votes: Path) -> None:
     result = run_here("predict", "majority", "X.csv")
     assert result.exit_code != 0
     assert "majority-vote, which does not predict new tasks" in " ".join(result.stderr.split())
+
+
+def test_columns_of_the_truth_are_named(run_here: Any, model: Path, new: pd.DataFrame) -> None:
+    new.to_csv("new.csv")
+    rows = "".join(f"{task},{label},x\n" for task, label in zip(new.index, ["dog", "cat"] * 3, strict=True))
+    Path("truth.csv").write_text(f"nr,expert_says,note\n{rows}")
+    words = ("predict", model, "new.csv", "--gold-task", "nr", "--gold-label", "expert_says")
+    result = run_here(*words, "--score", "truth.csv", "--json")
+    assert json.loads(result.stdout)["score"]["accuracy"] == 1
+    assert "give it with --score FILE" in run_here(*words).stderr
+
+
+def test_features_before_the_model_are_pointed_out(run_here: Any, model: Path, new: pd.DataFrame) -> None:
+    new.to_csv("new.csv")
+    for folder in (model, model.parent):
+        result = run_here("predict", "new.csv", folder)
+        assert result.exit_code == 2
+        assert f"give the model first: wisecrowd predict {folder} new.csv" in result.stderr

@@ -96,3 +96,13 @@ def test_swapped_columns_of_tasks_and_labels_are_pointed_out(run: Any, votes: Pa
     columns = ("--task", "label", "--label", "task", "--duplicates", "distinct")
     assert "are the columns of tasks and labels swapped?" in run("aggregate", votes, *columns).stderr
     assert "swapped" not in run("aggregate", votes).stderr
+
+
+def test_swapped_names_of_columns_are_pointed_out(run: Any, tmp_path: Path) -> None:
+    rows = "".join(f"i{task},w{worker},{'ab'[task % 2]}\n" for task in range(4) for worker in range(3))
+    (tmp_path / "votes.csv").write_text(f"image_id,rater,label\n{rows}")
+    words = ("aggregate", tmp_path / "votes.csv", "-m", "majority-vote")
+    swapped = run(*words, "--task", "rater", "--worker", "image_id")
+    assert "'rater' usually holds workers and 'image_id' tasks" in swapped.stderr
+    assert "--task image_id --worker rater" in swapped.stderr
+    assert "swapped" not in run(*words, "--task", "image_id", "--worker", "rater").stderr

@@ -167,3 +167,18 @@ def test_inferred_labels_are_no_known_truth(run: Any, votes: Path, gold: Path, w
     Path("mine").mkdir()
     Path("mine/labels.csv").write_text(gold.read_text())
     assert "inferred" not in run(words[0], votes, words[1], "mine/labels.csv").stderr
+
+
+@pytest.mark.parametrize(("use", "is_rotated"), [("gold", True), ("checks", True), ("decisions", False)])
+def test_a_truth_that_contradicts_the_votes_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], use: Any, is_rotated: bool
+) -> None:
+    classes = ["cat", "dog", "fox"]
+    rows = [(f"t{task}", worker, classes[task % 3]) for task in range(12) for worker in ("ann", "bob")]
+    crowd = wc.Crowd.from_triples(rows)
+    for shift in (0, 1):
+        lines = [f"t{task},{classes[(task + shift) % 3]}" for task in range(12)]
+        (tmp_path / "gold.csv").write_text("\n".join(["task,truth", *lines]))
+        read_truth(tmp_path / "gold.csv", GoldReading(), crowd, use=use)
+        is_warned = "contradict the votes: 12 of 12 tasks have another" in capsys.readouterr().err
+        assert is_warned == (is_rotated and shift == 1)

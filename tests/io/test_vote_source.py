@@ -210,3 +210,15 @@ def test_truth_takes_the_spelling_of_the_votes(tmp_path: Path) -> None:
     (tmp_path / "gold.csv").write_text("task,truth\n2.0,1\n2,cat\n")
     with pytest.raises(InputError, match="spellings of the same task have more than one truth, for example '2'"):
         wc.read_truth(tmp_path / "gold.csv", match=crowd)
+
+
+def test_removed_rows_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\nt1,ann,a\nt1,ann,b\nt1,bob,\nt2,ann,b\n")
+    with caplog.at_level("INFO", "wisecrowd.io"):
+        assert wc.read(path, duplicates="last", missing="drop").n_votes == 2
+    text = "dropped 2 of 4 rows: 1 with a missing value and 1 that repeat a worker's vote on a task"
+    assert text in caplog.text
+    path.write_text("task,worker,label\nt1,ann,a\nt1,ann,b\nt1,ann,a\n")
+    with pytest.warns(DataWarning, match="2 of 3 rows were dropped because the same worker"):
+        wc.read(path, duplicates="first")

@@ -102,6 +102,39 @@ def find_draw_command(path: Path) -> str:
     return words if isinstance(words, str) else ""
 
 
+def count_drawn(path: Path, reading: GoldReading, draw: str) -> int:
+    """Return the number of tasks of a draw: rows of the table of checks, or more if the record beside it has more.
+
+    Parameters
+    ----------
+    path : Path
+        Table of checks.
+    reading : GoldReading
+        Options by which the checks are read.
+    draw : str
+        Identity of the draw.
+
+    Returns
+    -------
+    int
+        Number of tasks; 0 if no draw made the table.
+    """
+    import json
+
+    from wisecrowd.cli._outputs import RECORD
+    from wisecrowd.cli._truth_files import read_column
+
+    column = read_column(path, reading, "draw")
+    n_rows = 0 if column is None else int((column.astype(str).str.strip() == draw).sum())
+    if not n_rows or path.name != CHECKS:  # the record is that of the file that the draw wrote
+        return n_rows
+    try:
+        n_recorded = json.loads((path.parent / RECORD).read_text(encoding="utf-8"))["summary"]["drawn"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return n_rows
+    return max(n_rows, n_recorded) if isinstance(n_recorded, int) else n_rows
+
+
 def refuse_filled_checks(folder: Path, words: list[str], checked: Path | None, check_columns: list[str]) -> None:
     """Raise an error if a folder has checks that a person filled in, which a draw would overwrite.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.base.fields import parameter_fields
-from wisecrowd.cli._console import show_facts, show_json, warn
+from wisecrowd.cli._console import print_note, show_facts, show_json, warn
 from wisecrowd.cli._members import CALIBRATION, CONFUSION, GROUPS, JUDGES
 from wisecrowd.cli._options import flag, parse_output_path
 
@@ -471,10 +471,37 @@ def write_run(
     stale = [name for name in KNOWN if name not in run["files"] and (output / name).exists()]
     if stale:
         warn(f"{', '.join(stale)} in {output}: written by an earlier run, not by this one")
+    _note_replaced(output / RECORD, run)
     if model is not None:
         model.save(output / MODEL)
     write_results(output, tables, run, guard)
     return f"{', '.join(run['files'])} in {output}"
+
+
+def _note_replaced(record: Path, run: Mapping[str, Any]) -> None:
+    """Print a note if the results in a folder, which are replaced, are those of other votes or of another question."""
+    import json
+    import os
+
+    try:
+        before = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if not isinstance(before, dict):
+        return
+    (source, question), now = _find_source(before), _find_source(run)
+    if not source or not now[0] or (os.path.realpath(source), question) == (os.path.realpath(now[0]), now[1]):
+        return
+    votes = source if question is None else f"{source}, question {question!r}"
+    print_note(f"Note: replaced the results of {votes}, which were in {record.parent}")
+
+
+def _find_source(run: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the votes and the question of the record of a run."""
+    command = run.get("command")
+    options = command if isinstance(command, dict) else run
+    source, question = options.get("votes") or run.get("source"), options.get("question")
+    return source if isinstance(source, str) else None, question if isinstance(question, str) else None
 
 
 def print_run(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Record of a run. A folder that contains it was written by wisecrowd and may be overwritten.
 RECORD = "run.json"
+#: Suffixes of files, which the name of a results folder must not have.
+FILE_SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx", ".html")
 #: Decimal places of shares, probabilities and seconds in files.
 DECIMALS = 6
 
@@ -44,6 +46,11 @@ def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; -o takes a folder for the results")
+    if not folder.exists() and folder.suffix.lower() in FILE_SUFFIXES:
+        raise UsageError(
+            f"{folder} is the name of a file, and -o takes a folder for the results, of which there are several; choose a name "
+            f"without {folder.suffix}, such as -o {folder.with_suffix('')}"
+        )
     check_writable(folder / RECORD)
     there = [folder / name for name in names if (folder / name).exists()]
     read = set(map(os.path.realpath, inputs))  # unlike Path.resolve, it accepts links that refer to themselves

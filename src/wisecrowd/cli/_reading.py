@@ -172,6 +172,7 @@ class Reading:
 
         try:
             crowd = io.read(source, **self.read_arguments())
+            self._warn_swapped_names()
             self._warn_single_class(crowd)
             self._warn_swapped_columns(crowd)
             return crowd
@@ -191,6 +192,23 @@ class Reading:
             f"{subject}, {preview(crowd.classes)}, so the labels are certain by construction and say nothing about the workers; if "
             "there are other classes, name all of them: --classes A,B,…"
         )
+
+    def _warn_swapped_names(self) -> None:
+        """Warn if two columns that the user named have names that usually mean the role of the other."""
+        from itertools import combinations
+
+        from wisecrowd.cli._console import warn
+        from wisecrowd.io.tables.columns import role_names, simplify_name
+
+        named = {role: name for role in ("task", "worker", "label") if (name := getattr(self, role)) is not None}
+        for one, other in combinations(named, 2):
+            means_other, means_one = simplify_name(named[one]), simplify_name(named[other])
+            is_swapped = means_other in role_names(other) and means_one in role_names(one)
+            if is_swapped and means_other not in role_names(one) and means_one not in role_names(other):
+                warn(
+                    f"column {named[one]!r} usually holds {other}s and {named[other]!r} {one}s; are they swapped? Then say --{one} "
+                    f"{shlex.quote(named[other])} --{other} {shlex.quote(named[one])}"
+                )
 
     def _warn_swapped_columns(self, crowd: Crowd) -> None:
         """Warn if there are more classes than tasks and workers label a task many times: the columns are probably swapped."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Use: TypeAlias = Literal["gold", "score", "checks", "decisions"]
 #: Examples of rows in a message.
 SHOWN = 3
+#: Tasks from which the truth is compared with the votes, and the excess over chance (one of all classes) that is expected at least.
+MIN_COMPARED, MIN_EXCESS = 10, 0.05
 
 
 def read_truth(
@@ -77,6 +79,8 @@ def read_truth(
     if crowd is not None:
         check_truth_tasks(true_labels, crowd.tasks, path, normalise=reading.normalise, other_tasks=other_tasks)
         check_truth_classes(true_labels, crowd, path, use=use, new_classes=new_classes)
+        if use != "decisions":  # a review decides tasks whose votes are probably wrong
+            warn_contradiction(true_labels, crowd, path, use=use)
     return true_labels
 
 
@@ -223,6 +227,47 @@ def check_truth_classes(
         warn(_describe_wrong(unknown, crowd.classes, path))
     else:
         raise InputError(_describe_refused(unknown, crowd.classes, path, use, n_tasks=len(here)))
+
+
+def warn_contradiction(truth: pd.Series, crowd: Crowd, path: Path, *, use: Use) -> None:
+    """Warn if the most frequent vote equals the truth hardly more often than by chance: the table is probably of other votes.
+
+    Parameters
+    ----------
+    truth : Series
+        Truth by task.
+    crowd : Crowd
+        Votes.
+    path : Path
+        File of the truth.
+    use : {"gold", "score", "checks", "decisions"}
+        Use of the truth.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.vocabulary import locate_ids, match_id_type
+
+    if crowd.classes is None or len(crowd.classes) < 2 or len(truth) < MIN_COMPARED:
+        return
+    tasks = locate_ids(truth.index, crowd.tasks)
+    codes = crowd.classes.get_indexer(match_id_type(pd.Index(truth), crowd.classes))
+    true_code = np.full(crowd.n_tasks, -2)  # -1 is a class without votes
+    true_code[tasks[tasks >= 0]] = codes[tasks >= 0]
+    is_compared = (true_code[crowd.task] > -2) & crowd.observed
+    votes = pd.DataFrame({"task": crowd.task[is_compared], "label": np.asarray(crowd.label)[is_compared]})
+    n_votes = votes.value_counts().reset_index(name="votes")
+    is_true = n_votes["label"].to_numpy() == true_code[n_votes["task"]]
+    most = n_votes.groupby("task")["votes"].max()
+    true_votes = n_votes[is_true].set_index("task")["votes"].reindex(most.index, fill_value=0)
+    n_equal, n_compared = int((true_votes == most).sum()), len(most)
+    if n_compared >= MIN_COMPARED and n_equal < n_compared * (1 / len(crowd.classes) + MIN_EXCESS):
+        name = {"gold": "gold labels contradict", "checks": "checks contradict"}.get(use, "true labels contradict")
+        warn(
+            f"the {name} the votes: {n_compared - n_equal:,} of {n_compared:,} tasks have another most frequent vote; check that "
+            f"ids and labels of {path} belong to these votes"
+        )
 
 
 def _describe_wrong(unknown: pd.Series, classes: pd.Index, path: Path) -> str:

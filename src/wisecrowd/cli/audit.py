@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._answers import refuse_objects_and_texts
+from wisecrowd.cli._answers import find_answers, refuse_objects_and_texts
 from wisecrowd.cli._audit_draw import (
     CHECKS,
     check_draw,
     combine_checks,
+    count_drawn,
     find_draw_command,
     identify_draw,
     refuse_filled_checks,
 )
-from wisecrowd.cli._console import shorten_id, show, show_progress, table
+from wisecrowd.cli._console import shorten_id, show, show_progress, table, warn
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
 
@@ -125,6 +126,7 @@ def audit(
     if output is not None and size is not None:
         refuse_filled_checks(output, ["wisecrowd", "audit", *words], checked, check_columns)
     refuse_objects_and_texts(votes, reading, "audit")
+    _warn_label_sets(votes, reading, method)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
@@ -155,7 +157,9 @@ def audit(
     if result is not None:
         tables |= {fitting.LABELS: _recalibrated_labels(estimate), CLASSES: rounded(result.accuracy_by_class)}
         summary |= _summarize(result)
-        facts += _result_lines(result)
+        n_drawn = 0 if checked is None else count_drawn(checked, check_reading, draw)
+        summary |= {"drawn_before": n_drawn} if n_drawn else {}
+        facts += _result_lines(result, n_drawn)
         if result.n_more and size is None:
             options = [*check_columns, "--checked", str(checked), "--size", str(result.n_more), "-o", "audit-2"]
             facts.append(("More", shlex.join(["wisecrowd", "audit", *words, *options])))
@@ -163,6 +167,10 @@ def audit(
         facts.append(("Accuracy", f"expected {estimate.accuracy}, without checks"))
     if size is not None:
         sample = draw_audit_sample(estimate, size, random_state=seed)
+        if len(sample) < size:
+            warn(
+                f"--size {size:,} is more than the {len(sample):,} tasks that are left to check; all of them are drawn"
+            )
         earlier: tuple[pd.Series | None, pd.Series | None, pd.Series | None] = (None, None, None)
         if checks is not None and checked is not None:
             position = locate_ids(checks.index, crowd.tasks)
@@ -190,6 +198,21 @@ def audit(
     fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
     if result is not None and not (as_json or quiet):
         _show_classes(result)
+
+
+def _warn_label_sets(votes: Path, reading: GoldReading, method: str | None) -> None:
+    """Warn of label sets, which aggregate infers label by label unless a method of classes is named."""
+    answers = None if reading.label is not None else find_answers(votes, reading, [] if method is None else [method])
+    if answers is not None and answers.answer_type == "multilabel":
+        advice = (
+            "Name a method of classes in both commands, such as -m model-average, or take one option: --question NAME=OPTION"
+            if answers.source.format.is_tool
+            else "To audit one label, make a table of its votes, yes or no"
+        )
+        warn(
+            f"{answers.source.path} holds sets of labels; audit takes each set as one class, so these are not the labels that "
+            f"wisecrowd aggregate writes. {advice}"
+        )
 
 
 def _next_lines(words: list[str], output: Path) -> list[tuple[str, str]]:
@@ -266,8 +289,8 @@ def _summarize(result: AuditResult) -> dict[str, Any]:
     }
 
 
-def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
-    """Return the lines of the summary."""
+def _result_lines(result: AuditResult, n_drawn: int) -> list[tuple[str, str]]:
+    """Return the lines of the summary, and warn if some of the tasks that were drawn are not checked."""
     from wisecrowd.utils.text import count_noun
 
     points = f"±{100 * result.half_width:.3g} points"
@@ -276,8 +299,15 @@ def _result_lines(result: AuditResult) -> list[tuple[str, str]]:
         if not result.n_more
         else f"about {count_noun(result.n_more, 'more check')} for {points}"
     )
+    tasks = count_noun(result.n_checked, "task")
+    if n_drawn > result.n_checked:
+        tasks = f"{result.n_checked:,} of {n_drawn:,} drawn tasks"
+        warn(
+            f"only {tasks} are checked; blank or deleted checks bias the estimate if these tasks differ from the others, such as "
+            "hard ones that were skipped. Check all of them"
+        )
     return [
-        ("Checked", f"{count_noun(result.n_checked, 'task')}, {count_noun(result.n_right, 'label')} right"),
+        ("Checked", f"{tasks}, {count_noun(result.n_right, 'label')} right"),
         ("Accuracy", str(result.accuracy)),
         ("Checks alone", str(result.checks_alone)),
         ("Further", more),

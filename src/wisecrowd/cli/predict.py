@@ -54,6 +54,12 @@ def predict(
     task: Annotated[
         str | None, typer.Option(metavar="NAME", show_default=False, help="Column of the task ids.")
     ] = None,
+    gold_task: Annotated[
+        str | None, typer.Option(metavar="COLUMN", show_default=False, help="Column of the task ids in --score.")
+    ] = None,
+    gold_label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", show_default=False, help="Column of the true labels in --score.")
+    ] = None,
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, flag("--json", help="Print the summary as JSON instead.")] = False,
@@ -88,6 +94,9 @@ def predict(
         check_writable(output)
     elif proba or spreadsheet:
         raise UsageError("--proba and --spreadsheet are about the output file; name it with -o FILE")
+    if (gold_task or gold_label) and score is None:
+        raise UsageError("--gold-task and --gold-label name columns of the known truth; give it with --score FILE")
+    _refuse_swapped(model, features)
     learner = load_learner(model)
     source = features or texts or images
     new = _read_new_tasks(learner, features, texts, images, task=task, column=text_column)
@@ -103,7 +112,7 @@ def predict(
         "is_calibrated": is_calibrated(learner),
     }  # fmt: skip
     if score is not None:
-        summary["score"] = _score(score, posterior, new.tasks, learner.classes_)
+        summary["score"] = _score(score, posterior, new.tasks, learner.classes_, task=gold_task, label=gold_label)
     if output is not None:
         guard = Guard(on=spreadsheet)
         write_all({output: table_of(table, lambda rows: guard.table(rows, name=output.name))})
@@ -123,6 +132,19 @@ def predict(
         facts.extend(_describe_score(summary))
         facts.append(("Wrote", "nothing; write the predictions with -o FILE" if output is None else str(output)))
         show_facts(facts)
+
+
+def _refuse_swapped(model: Path, features: Path | None) -> None:
+    """Raise an error if the model is given after the features."""
+    from wisecrowd.base.persistence import STATE
+    from wisecrowd.errors import UsageError
+
+    if features is None or model.is_dir():
+        return
+    if any((features / inner / STATE).is_file() for inner in ("", fitting.MODEL)):
+        raise UsageError(
+            f"{model} is no folder of a model, but {features} is one; give the model first: wisecrowd predict {features} {model}"
+        )
 
 
 def load_learner(folder: Path) -> Learner:
@@ -243,7 +265,9 @@ def _read_new_tasks(
     return contents.read_contents(texts, images, task=task, column=column).encode(encoder)
 
 
-def _score(path: Path, posterior: Any, tasks: pd.Index, classes: pd.Index) -> dict[str, Any]:
+def _score(
+    path: Path, posterior: Any, tasks: pd.Index, classes: pd.Index, *, task: str | None, label: str | None
+) -> dict[str, Any]:
     """Return accuracy and related figures against the truth in a file."""
     import pandas as pd
 
@@ -252,7 +276,7 @@ def _score(path: Path, posterior: Any, tasks: pd.Index, classes: pd.Index) -> di
     from wisecrowd.evaluate.metrics import summary
     from wisecrowd.io import read_truth
 
-    truth = read_truth(resolve_path(path))
+    truth = read_truth(resolve_path(path), task=task, truth=label)
     is_predicted = fitting.match_task_ids(truth, tasks).isin(tasks)
     if not is_predicted.any():
         raise InputError(f"{path}: none of the {len(truth):,} tasks with truth is predicted; use the same ids in both")

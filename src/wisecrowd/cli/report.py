@@ -237,6 +237,8 @@ def _check(output: Path, inputs: list[Path], *, force: bool) -> None:
 
     if output.is_dir():
         raise UsageError(f"{output} is a folder; -o takes a file, for example -o {output / 'report.html'}")
+    if not output.suffix and not output.exists():
+        raise UsageError(f"{output} has no suffix; -o takes a file, for example -o {output}.html")
     check_writable(output)
     if not output.exists():
         return

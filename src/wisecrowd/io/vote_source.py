@@ -130,6 +130,7 @@ class VoteSource:
             for note in (*votes.notes, *votes.replacements):
                 log.info("%s: %s", self.name, note)
             crowd = votes.to_crowd(options)
+            self._report_removed(votes, crowd, options)
         classes_are_given = votes.classes is not None or options.classes is not None
         # Ids that the user lists, or that a dataset folder has, are meant to be different.
         ids_are_given = self.format.name == "folder"
@@ -156,6 +157,25 @@ class VoteSource:
                     stacklevel=3,
                 )
         return crowd
+
+    def _report_removed(self, votes: VoteTable, crowd: Crowd, options: ReadOptions) -> None:
+        """Log how many rows the rules for missing values and repeated votes removed, and warn if most are repeated votes."""
+        n_rows = votes.table.num_rows
+        if crowd.n_votes == n_rows:
+            return
+        n_complete = votes.drop_incomplete_rows().table.num_rows if options.missing == "drop" else n_rows
+        n_repeated = n_complete - crowd.n_votes
+        reasons = [(n_rows - n_complete, "with a missing value"), (n_repeated, "that repeat a worker's vote on a task")]
+        listed = " and ".join(f"{n:,} {reason}" for n, reason in reasons if n)
+        log.info("%s: dropped %s of %s rows: %s", self.name, f"{n_rows - crowd.n_votes:,}", f"{n_rows:,}", listed)
+        if n_repeated > n_complete / 2:
+            warnings.warn(
+                f"{self.name}: {n_repeated:,} of {n_complete:,} rows were dropped because the same worker has another vote on the "
+                f"task; check that the columns of tasks and workers are right (--task, --worker), or see wisecrowd check "
+                f"{shlex.quote(self.name)}",
+                DataWarning,
+                stacklevel=4,
+            )
 
     def read_truth(
         self,
@@ -187,11 +207,21 @@ class VoteSource:
         with prefix_errors(self.path):
             table = self._read_truth_table(task, truth, question)
             if table is None:
-                raise InputError(
-                    f"this {self.format.name} data holds no truth; give a file with a task and a truth column"
-                )
+                raise InputError(self._describe_no_truth(question))
             true_labels = table["truth"] if match is None else _match_truth(table["truth"], match)
             return _parse_truth_numbers(true_labels) if numeric else true_labels
+
+    def _describe_no_truth(self, question: str | None) -> str:
+        """Return an error about data without truth, or without truth of a question while others have it."""
+        advice = "give a file with a task and a truth column"
+        if question is None:
+            return f"this {self.format.name} data holds no truth; {advice}"
+        from wisecrowd.io.tools.question_votes import select_truth
+
+        export = self.read_export()
+        others = [name for name in export.questions if select_truth(export, name) is not None]
+        known = f", only of {preview(others, 6)}" if others else ""
+        return f"this {self.format.name} data holds no truth of the question {preview([question])}{known}; {advice}"
 
     def _read_truth_table(self, task: str | None, truth: str | None, question: str | None) -> TruthTable | None:
         if question is None:

@@ -41,7 +41,7 @@ def test_gold_is_truth_and_no_vote(export: Any) -> None:
     assert mood.truth.to_dict() == {"12": "bad"}
     assert "9" not in mood.crowd.workers
     assert wc.read_truth(path, question="mood").to_dict() == {"12": "bad"}
-    with pytest.raises(InputError, match="holds no truth"):
+    with pytest.raises(InputError, match="holds no truth of the question 'topics', only of 'mood'"):
         wc.read_truth(path, question="topics")
 
 

@@ -295,7 +295,8 @@ def _describe_missing(names: Sequence[str], roles: Mapping[str, str]) -> str:
         return (
             message + f"It is one column, perhaps because {separators[0]!r} separates the values: use a comma or a tab"
         )
-    if not any(simplify_name(name) in role_names(role) for name in names for role in ROLES):
+    is_truth = not set(roles.values()).isdisjoint(_TRUTH_OPTIONS.values())  # a table of truth is not wide
+    if not is_truth and not any(simplify_name(name) in role_names(role) for name in names for role in ROLES):
         message += (
             "If the first line is a vote already, put the header task,worker,label above it; if rows are tasks and "
             'columns are workers, say format="wide" (--format wide), or format="mace" (--format mace) without a header. '

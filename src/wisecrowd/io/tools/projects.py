@@ -224,7 +224,7 @@ class Project:
         if not self.questions:
             raise UsageError(
                 f"the questions of this {self.format} project are {preview(self.structured, 12)}, whose answers are spans, boxes, "
-                "points or texts and not classes; use get_structured, or wisecrowd aggregate"
+                "points or texts and not classes; give the export with the question of the classes, or results of these questions"
             )
         return self.questions[choose_question(self.questions, name)]
 
