@@ -388,7 +388,7 @@ class TestRatings:
         assert labels.columns.tolist() == ["task", "label", "standard_error", "lower", "upper"]
 
     def test_grades_without_order_are_noticed(self, run: Any, ratings: Path) -> None:
-        assert "labels are 1 to 5; if they are grades, add --ordered" in " ".join(
+        assert "labels are 1 to 5; if they are grades, add --ordered -m graded-response" in " ".join(
             run("aggregate", ratings).stdout.split()
         )
 

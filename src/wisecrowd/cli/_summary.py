@@ -98,7 +98,7 @@ def describe_order(crowd: Crowd) -> list[tuple[str, str]]:
         middle = names if len(names) <= _SHOWN_CLASSES + 1 else [*names[:3], "…", names[-1]]
         return [("Type", f"ratings, {' < '.join(middle)}")]
     if len(names) > 2 and names == [str(number) for number in range(1, len(names) + 1)]:
-        return [("Hint", f"labels are 1 to {len(names)}; if they are grades, add --ordered for methods of ratings")]
+        return [("Hint", f"labels are 1 to {len(names)}; if they are grades, add --ordered -m graded-response")]
     return []
 
 
