@@ -74,7 +74,9 @@ def test_the_demo(run: Any) -> None:
     assert {note.split()[0] for note in record["footnotes"]} >= {
         name for name, row in table.items() if float(row["accuracy"]) <= 0.1
     }
-    assert [line for line in result.stderr.splitlines() if " % after " not in line] == []  # a busy machine shows progress
+    assert [
+        line for line in result.stderr.splitlines() if " % after " not in line
+    ] == []  # a busy machine shows progress
 
     for words in (
         "Accuracy of every method against the known truth",

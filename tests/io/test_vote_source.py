@@ -219,6 +219,6 @@ def test_removed_rows_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         assert wc.read(path, duplicates="last", missing="drop").n_votes == 2
     text = "dropped 2 of 4 rows: 1 with a missing value and 1 that repeat a worker's vote on a task"
     assert text in caplog.text
-    path.write_text("task,worker,label\nt1,ann,a\nt1,ann,b\nt1,ann,a\n")
-    with pytest.warns(DataWarning, match="2 of 3 rows were dropped because the same worker"):
+    path.write_text("task,worker,label\n" + "t1,ann,a\nt1,ann,b\n" * 6)
+    with pytest.warns(DataWarning, match="11 of 12 rows were dropped because the same worker"):
         wc.read(path, duplicates="first")

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wisecrowd.io")
 
+#: Number of repeated votes up to which no column is suspected to be wrong.
+MAX_REPEATED_ROWS = 10
+
 
 @dataclass(frozen=True)
 class VoteSource:
@@ -168,7 +171,7 @@ class VoteSource:
         reasons = [(n_rows - n_complete, "with a missing value"), (n_repeated, "that repeat a worker's vote on a task")]
         listed = " and ".join(f"{n:,} {reason}" for n, reason in reasons if n)
         log.info("%s: dropped %s of %s rows: %s", self.name, f"{n_rows - crowd.n_votes:,}", f"{n_rows:,}", listed)
-        if n_repeated > n_complete / 2:
+        if n_repeated > max(n_complete / 2, MAX_REPEATED_ROWS):
             warnings.warn(
                 f"{self.name}: {n_repeated:,} of {n_complete:,} rows were dropped because the same worker has another vote on the "
                 f"task; check that the columns of tasks and workers are right (--task, --worker), or see wisecrowd check "
