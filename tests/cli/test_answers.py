@@ -200,7 +200,7 @@ def test_masks_are_recognised_and_combined(run: Any, tmp_path: Path) -> None:
     [
         ["plan", "--budget", "5"],
         ["audit", "--size", "5"],
-        ["complete", "-o", "filled.csv"],
+        ["complete", "-o", "filled"],
         ["learn", "--features", "X.csv"],
         ["review", "-o", "decisions.csv"],
     ],
