@@ -258,7 +258,7 @@ def warn_contradiction(truth: pd.Series, crowd: Crowd, path: Path, *, use: Use) 
     is_compared = (true_code[crowd.task] > -2) & crowd.observed
     votes = pd.DataFrame({"task": crowd.task[is_compared], "label": np.asarray(crowd.label)[is_compared]})
     n_votes = votes.value_counts().reset_index(name="votes")
-    is_true = n_votes["label"].to_numpy() == true_code[n_votes["task"]]
+    is_true = n_votes["label"].to_numpy() == true_code[n_votes["task"].to_numpy()]
     most = n_votes.groupby("task")["votes"].max()
     true_votes = n_votes[is_true].set_index("task")["votes"].reindex(most.index, fill_value=0)
     n_equal, n_compared = int((true_votes == most).sum()), len(most)
