@@ -141,7 +141,8 @@ def quick() -> Callable[[str], Any]:
     from wisecrowd.base.registry import find
     from wisecrowd.nn.deep_learner import DeepLearner
 
-    passes = {"concord": 2, "adaptive-difficulty": 10, "cmm": 10}  # laws hold wherever an iteration stops
+    # Laws hold wherever an iteration stops.
+    early = {"concord": {"max_iter": 2}, "adaptive-difficulty": {"max_iter": 10}, "cmm": {"tol": 0.5}}
     deep = {"epochs": 8, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}
 
     def made(name: str) -> Any:
@@ -152,7 +153,7 @@ def quick() -> Callable[[str], Any]:
         small = issubclass(kind, DeepLearner | Completer)
         wanted = deep | {"epochs": 5} if issubclass(kind, Completer) else deep  # many laws, each with several fits
         found = kind(**{key: value for key, value in wanted.items() if key in has} if small else {})
-        return found.set_params(max_iter=passes[name]) if name in passes else found
+        return found.set_params(**early.get(name, {}))
 
     return made
 

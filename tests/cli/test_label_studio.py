@@ -84,13 +84,13 @@ def test_pull_overwrites_nothing_unasked(ask: Any, tmp_path: Path, studio: Any) 
 @pytest.mark.slow
 def test_push_puts_the_consensus_there(ask: Any, results: Path, studio: Any) -> None:
     dry = ask("push", results, "--dry-run")
-    assert "Would put  6 answers to 'mood' by 'wisecrowd model-average': 6 added" in dry.stdout
+    assert "Would put  6 answers to 'mood' by 'wisecrowd panel': 6 added" in dry.stdout
     assert studio.predictions() == []
     done = ask("push", results)
     assert done.exit_code == 0, done.stderr
-    assert "6 answers to 'mood' by 'wisecrowd model-average': 6 added" in done.stdout
+    assert "6 answers to 'mood' by 'wisecrowd panel': 6 added" in done.stdout
     assert "6 as they were" in ask("push", results).stdout
-    assert {one["model_version"] for one in studio.predictions()} == {"wisecrowd model-average"}
+    assert {one["model_version"] for one in studio.predictions()} == {"wisecrowd panel"}
     assert all(0 < one["score"] <= 1 for one in studio.predictions())
     assert len(studio.predictions()) == 6
     again = ask("pull", "-o", "again.json")
