@@ -119,6 +119,8 @@ ids = st.one_of(st.sampled_from(HOSTILE), st.sampled_from("abc"), st.text(st.cha
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*but count as different:wisecrowd.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*rows were dropped because:wisecrowd.errors.DataWarning")
 @settings(max_examples=min(20, settings.default.max_examples))
 @given(
     votes=st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=30),
@@ -331,7 +333,7 @@ def test_fractional_labels(tmp_path: Path) -> None:
 
 def test_too_many_pairs(tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.io.sharding._stages.MAX_PAIRS", 5)
-    with pytest.raises(InputError, match="combinations of a worker and a label, but at most 5 are supported"):
+    with pytest.raises(InputError, match="different combinations of worker and label, and at most 5 are supported"):
         shard_files(files, tmp_path / "crowd")
 
 
