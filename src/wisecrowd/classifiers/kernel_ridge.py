@@ -308,9 +308,10 @@ class KernelRidge(SoftClassifier):
 
     Examples
     --------
-    >>> X, targets = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([[1, 0], [0.9, 0.1], [0.2, 0.8], [0, 1]])
-    >>> KernelRidge().fit(X, targets).predict_proba(X).argmax(axis=1).tolist()
-    [0, 0, 1, 1]
+    >>> X = np.linspace(-2, 2, 12)[:, None]
+    >>> targets = np.hstack([X < 0, X > 0]).astype(float)
+    >>> KernelRidge().fit(X, targets).predict_proba(np.array([[-1.0], [1.0]])).argmax(axis=1).tolist()
+    [0, 1]
     """
 
     ridges: tuple[float, ...] = RIDGES
