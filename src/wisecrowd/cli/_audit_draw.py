@@ -83,7 +83,7 @@ def check_draw(path: Path, reading: GoldReading, draw: str, command: str) -> Non
         known = f"; the command of the draw was: {command}" if command else ""
         raise InputError(
             f"{path}: these tasks were drawn with {' and '.join(differences)}, so their weights do not fit. Give the "
-            f"votes and options of the draw{known}. If the votes have changed since, draw anew; the checks remain useful as gold: "
+            f"votes and options of the draw{known}. If the votes have changed since, draw again; the checks remain useful as gold: "
             f"wisecrowd aggregate VOTES --gold {shlex.quote(str(path))}"
         )
 
@@ -166,7 +166,7 @@ def refuse_filled_checks(folder: Path, words: list[str], checked: Path | None, c
     raise UsageError(
         f"{path} has {what}, which a new draw would overwrite. To draw further tasks beside them: "
         f"{shlex.join([*words, *source, '--size', 'N', '-o', str(other)])}. To evaluate them: "
-        f"{shlex.join([*words, *source, '-o', 'audited'])}. To begin anew, choose another folder with -o"
+        f"{shlex.join([*words, *source, '-o', 'audited'])}. To start over, choose another folder with -o"
     )
 
 
