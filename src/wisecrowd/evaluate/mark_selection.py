@@ -16,7 +16,8 @@ from wisecrowd.data.mark_matches import find_mark_pairs, match_marks
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.polygon_rings import PolygonRings, concatenate_rings
 from wisecrowd.data.rows import assign_folds
-from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
+from wisecrowd.errors import InputError, ignore_fit_warnings, preview
+from wisecrowd.evaluate.answer_candidates import resolve_candidates
 from wisecrowd.evaluate.model_selection import Comparison, check_folds, predict_heldout_votes
 from wisecrowd.evaluate.object_metrics import score_objects
 from wisecrowd.evaluate.ranking import rank_log_probs
@@ -166,7 +167,9 @@ def compare_mark_methods(
     ['box-consensus', 'box-consensus -p model=majority']
     """
     check_folds(folds, crowd.n_votes)
-    candidates = _resolve_candidates(crowd, methods)
+    candidates = resolve_candidates(
+        methods, CANDIDATES[crowd.answer_type], MarkAggregator, crowd.answer_type, crowd.plural
+    )
     decisions = list_decisions(crowd)
     fold = assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(random_state))
     is_tested = _find_tested(decisions, fold, folds)
@@ -221,29 +224,6 @@ def fit_marks(method: Any, crowd: MarkCrowd, documents: Any = None) -> Any:
     with ignore_fit_warnings():  # the checks of `check_votes` report problems of the votes once
         copy = method.clone_unfitted()
         return copy.fit(crowd, documents) if documents is not None and copy.uses_documents else copy.fit(crowd)
-
-
-def _resolve_candidates(crowd: MarkCrowd, methods: Sequence[Any] | None) -> dict[str, Any]:
-    """Return unfitted methods by name; a name has the options that the command line needs."""
-    if isinstance(methods, str):
-        raise UsageError(f"methods must be a list; got {methods!r}. For one method: [{methods!r}]")
-    candidates: dict[str, Any] = {}
-    if methods is None:
-        for name, parameters in CANDIDATES[crowd.answer_type]:
-            options = "".join(f" -p {key}={value}" for key, value in parameters.items())
-            candidates[name + options] = find(name)(**parameters)
-        return candidates
-    for candidate in methods:
-        method: Any = find(candidate)() if isinstance(candidate, str) else candidate
-        if not isinstance(method, MarkAggregator) or crowd.answer_type not in method.answer_types:
-            raise UsageError(
-                f"these votes are {crowd.plural}, and {candidate!r} does not take them; choose methods such as "
-                f"{CANDIDATES[crowd.answer_type][0][0]!r}"
-            )
-        candidates[method.name if method.name not in candidates else repr(method)] = method
-    if not candidates:
-        raise UsageError("methods is empty; name at least one method")
-    return candidates
 
 
 def _count_marks(decisions: MarkDecisions, rows: NDArray[np.bool_]) -> Codes:

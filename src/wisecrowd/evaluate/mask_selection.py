@@ -10,13 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.mask_aggregator import MaskAggregator
-from wisecrowd.base.registry import find
 from wisecrowd.data.mask_regions import count_region_pixels
 from wisecrowd.data.mask_runs import MaskRuns
 from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.data.rows import assign_folds
 from wisecrowd.data.vote_patterns import VotePatterns, find_vote_patterns
-from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
+from wisecrowd.errors import InputError, ignore_fit_warnings, preview
+from wisecrowd.evaluate.answer_candidates import resolve_candidates
 from wisecrowd.evaluate.mask_metrics import score_masks
 from wisecrowd.evaluate.model_selection import Comparison, check_folds, predict_heldout_votes
 from wisecrowd.evaluate.ranking import rank_log_probs
@@ -148,7 +148,7 @@ def compare_mask_methods(
     'staple'
     """
     check_folds(folds, crowd.n_votes)
-    candidates = _resolve_candidates(methods)
+    candidates = resolve_candidates(methods, CANDIDATES, MaskAggregator, "masks", "masks")
     patterns = find_vote_patterns(crowd)
     decisions = list_pixel_decisions(crowd, patterns)
     fold = assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(random_state))
@@ -182,28 +182,6 @@ def compare_mask_methods(
     disputed, agreement = _compare_results(fitted, crowd)
     summary = _write_summary(table, tied_methods, int(is_tested.sum()))
     return Comparison(table, tied_methods, tied_methods[0], disputed, agreement, summary, fitted)
-
-
-def _resolve_candidates(methods: Sequence[Any] | None) -> dict[str, Any]:
-    """Return unfitted methods by name; a name has the options that the command line needs."""
-    if isinstance(methods, str):
-        raise UsageError(f"methods must be a list; got {methods!r}. For one method: [{methods!r}]")
-    candidates: dict[str, Any] = {}
-    if methods is None:
-        for name, parameters in CANDIDATES:
-            options = "".join(f" -p {key}={value}" for key, value in parameters.items())
-            candidates[name + options] = find(name)(**parameters)
-        return candidates
-    for candidate in methods:
-        method: Any = find(candidate)() if isinstance(candidate, str) else candidate
-        if not isinstance(method, MaskAggregator):
-            raise UsageError(
-                f"these votes are masks, and {candidate!r} does not take them; choose methods such as {CANDIDATES[0][0]!r}"
-            )
-        candidates[method.name if method.name not in candidates else repr(method)] = method
-    if not candidates:
-        raise UsageError("methods is empty; name at least one method")
-    return candidates
 
 
 def _fit(method: Any, crowd: MaskCrowd) -> Any:

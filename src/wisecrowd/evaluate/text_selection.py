@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.registry import find
 from wisecrowd.base.text_aggregator import TextAggregator
 from wisecrowd.data.edit_counts import count_edits
 from wisecrowd.data.rows import assign_folds
 from wisecrowd.data.texts import TextCrowd, tokenize
-from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings, preview
+from wisecrowd.errors import InputError, ignore_fit_warnings, preview
+from wisecrowd.evaluate.answer_candidates import resolve_candidates
 from wisecrowd.evaluate.model_selection import Comparison, check_folds, predict_heldout_votes
 from wisecrowd.evaluate.ranking import rank_log_probs
 from wisecrowd.evaluate.text_metrics import compute_error_rates
@@ -84,7 +84,7 @@ def compare_text_methods(
     'rover'
     """
     check_folds(folds, crowd.n_votes)
-    candidates = _resolve_candidates(methods)
+    candidates = resolve_candidates(methods, CANDIDATES, TextAggregator, "texts", "texts")
     fold = assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(random_state))
     is_tested = np.zeros(crowd.n_votes, dtype=bool)
     for number in range(folds):
@@ -112,28 +112,6 @@ def compare_text_methods(
     disputed, agreement = _compare_results(fitted, crowd)
     summary = _write_summary(table, tied_methods, int(is_tested.sum()))
     return Comparison(table, tied_methods, tied_methods[0], disputed, agreement, summary, fitted)
-
-
-def _resolve_candidates(methods: Sequence[Any] | None) -> dict[str, Any]:
-    """Return unfitted methods by name; a name has the options that the command line needs."""
-    if isinstance(methods, str):
-        raise UsageError(f"methods must be a list; got {methods!r}. For one method: [{methods!r}]")
-    candidates: dict[str, Any] = {}
-    if methods is None:
-        for name, parameters in CANDIDATES:
-            options = "".join(f" -p {key}={str(value).lower()}" for key, value in parameters.items())
-            candidates[name + options] = find(name)(**parameters)
-        return candidates
-    for candidate in methods:
-        method: Any = find(candidate)() if isinstance(candidate, str) else candidate
-        if not isinstance(method, TextAggregator):
-            raise UsageError(
-                f"these votes are texts, and {candidate!r} does not take them; choose methods such as 'rover'"
-            )
-        candidates[method.name if method.name not in candidates else repr(method)] = method
-    if not candidates:
-        raise UsageError("methods is empty; name at least one method")
-    return candidates
 
 
 def _fit(method: Any, crowd: TextCrowd) -> Any:
