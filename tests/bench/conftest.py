@@ -32,6 +32,10 @@ def figures(dataset, seed):
     return {"accuracy": 0.25 + seed / 4, "nothing": float("nan")}
 
 
+def nothing_equal(dataset, seed):
+    return {"accuracy": 0.99}
+
+
 def refuse(dataset, seed):
     raise InputError("not with these data")
 

@@ -116,3 +116,18 @@ def test_outdated_and_missing_results_are_found(run: Any, table: Path, tmp_path:
     outdated = run("bench", "verify", table, "-o", kept)
     assert outdated.exit_code == 1
     assert "two-on-one 0 2 0 0 0" in " ".join(outdated.stdout.split())
+
+
+@pytest.mark.slow
+def test_results_of_other_code_are_confirmed(run: Any, table: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert run("bench", "run", table, "-o", kept, "-j", 1, "--quiet").exit_code == 0
+    nothing = run("bench", "confirm", table, "-o", kept, "-j", 1)
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    table.write_text(TABLE.replace('"n_tasks": 30', '"n_tasks": 31'))
+    sys.modules.pop("two_on_one", None)
+    differing = run("bench", "confirm", table, "-o", kept, "-j", 1)
+    assert differing.exit_code == 1
+    assert "two-on-one: 2 outdated results, 2 run again" in differing.stdout
+    assert "other figures than stored: MV on simulated" in differing.stdout
+    assert run("bench", "verify", table, "-o", kept).exit_code == 0

@@ -91,6 +91,8 @@ class Figure(NamedTuple):
         Number of decimals.
     more_is_better : bool
         True if larger values are better.
+    is_cost : bool
+        True for time and memory, which differ from run to run.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class Figure(NamedTuple):
     title: str
     digits: int = 3
     more_is_better: bool = True
+    is_cost: bool = False
 
 
 #: Display formats by the names that `wisecrowd.evaluate.metrics.summary` and `DataSource.score` use.
@@ -133,9 +136,9 @@ FIGURES = {
     "epochs": Figure("epochs", digits=0, more_is_better=False),
     "hidden-vote loss": Figure("hidden-vote loss", more_is_better=False),
     "tasks": Figure("tasks", digits=0),
-    "ms per pass": Figure("ms per pass", digits=1, more_is_better=False),
-    "MB": Figure("MB", digits=1, more_is_better=False),
-    "seconds": Figure("seconds", digits=0, more_is_better=False),
+    "ms per pass": Figure("ms per pass", digits=1, more_is_better=False, is_cost=True),
+    "MB": Figure("MB", digits=1, more_is_better=False, is_cost=True),
+    "seconds": Figure("seconds", digits=0, more_is_better=False, is_cost=True),
     "coverage": Figure("coverage"),
     "width": Figure("width", more_is_better=False),
 }

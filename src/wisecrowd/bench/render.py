@@ -152,6 +152,7 @@ def describe_run(rows: Iterable[Row]) -> str:
     states = Counter(row["status"] for row in row_list)
     counts = ", ".join(f"{n:,} {state}" for state, n in sorted(states.items()) if state != OK)
     n_unconverged = sum(row["status"] == OK and row.get("converged") is False for row in row_list)
+    n_confirmed = sum("confirmed" in row for row in row_list)
     days = sorted({row["finished"][:10] for row in row_list})
     total = sum(row["seconds"] for row in row_list)
     parts = [
@@ -159,6 +160,7 @@ def describe_run(rows: Iterable[Row]) -> str:
         + (f" ({counts})" if counts else "")
         + f" in {format_seconds(total)} seconds of computing",
         f"{n_unconverged:,} of them ended at their limit of iterations" if n_unconverged else "",
+        f"{n_confirmed:,} of them confirmed after a change of code by running a sample again" if n_confirmed else "",
         f"run {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else ""),
         "with " + ", ".join(_list_versions(row_list)),
         "on " + " and ".join(sorted({row["machine"] for row in row_list})),

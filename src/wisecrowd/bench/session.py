@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
 
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.cells import Cell, Row, list_cells
+from wisecrowd.bench.confirmation import choose_sample, find_confirmed, has_equal_figures
 from wisecrowd.bench.render import describe_run, render_markdown, render_text
 from wisecrowd.bench.results import Results
 from wisecrowd.bench.runner import run_cells
@@ -114,6 +116,60 @@ class Session:
             finally:
                 if self._results.rows:
                     write_text(self._results.markdown, self.markdown())
+
+    def choose_sample(self, n_per_entry: int = 2) -> list[Cell]:
+        """Choose outdated cells that `confirm` runs again, the quickest of every entry and of every dataset.
+
+        Parameters
+        ----------
+        n_per_entry : int, default=2
+            Number of datasets of every entry.
+
+        Returns
+        -------
+        list of Cell
+        """
+        return choose_sample(self.outdated, self._get_stored_seconds, n_per_entry)
+
+    def confirm(self, sample: Sequence[Cell], jobs: int) -> Generator[tuple[Cell, Row, bool]]:
+        """Run a sample of the outdated cells, and keep the results that it confirms.
+
+        The rows of the sample are stored. At the end, other outdated rows become valid if all cells of the sample with their
+        entry, and all with their data, have the figures that were stored; each names the day in ``confirmed``.
+
+        Parameters
+        ----------
+        sample : sequence of Cell
+            Cells to run, from `choose_sample`.
+        jobs : int
+            Number of processes.
+
+        Yields
+        ------
+        cell : Cell
+            Cell that has finished.
+        row : dict
+            Its row.
+        is_equal : bool
+            Whether its figures are equal to the stored ones.
+        """
+        outdated = self.outdated
+        equal: dict[tuple[str, str, int], bool] = {}
+        rows = run_cells(sample, jobs=jobs, time_limit=self.time_limit)
+        with self._results.open_journal(), contextlib.closing(rows):
+            stored = dict(self._results.rows)
+            for cell, row in rows:
+                equal[cell.key] = has_equal_figures(stored[cell.key], row)
+                self._results.add(row)
+                yield cell, row, equal[cell.key]
+            today = datetime.now(UTC).date().isoformat()
+            for cell in find_confirmed(outdated, equal):
+                self._results.add(stored[cell.key] | {"digest": cell.digest, "confirmed": today})
+            write_text(self._results.markdown, self.markdown())
+
+    def _get_stored_seconds(self, cell: Cell) -> float:
+        """Return the running time of the stored row of a cell."""
+        return float(self._results.rows[cell.key]["seconds"])
 
     def _is_current(self, key: tuple[str, str, int]) -> bool:
         """Return whether the benchmark still has the entry and the data of a row."""

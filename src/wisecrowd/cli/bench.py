@@ -135,6 +135,53 @@ def show_stored(
 
 
 @app.command()
+def confirm(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BENCHMARK]...", show_default=False, help="Benchmarks; all with stored results by default."
+        ),
+    ] = None,
+    *,
+    samples: Annotated[
+        int, typer.Option("--samples", metavar="N", min=1, help="Number of datasets on which every method runs again.")
+    ] = 2,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of processes.")] = 2,
+    output: Folder = FOLDER,
+) -> None:
+    """Run a sample of the outdated results again, and keep what it confirms.
+
+    Use it after a change of code that should not change any figure. Every
+    method runs again on its quickest datasets, and every dataset has at least
+    one method. If the figures are equal to the stored ones, the other results
+    of these methods and datasets count as valid; the page of the benchmark
+    says how many. Exit code 1 if a figure differs: run those methods again
+    with wisecrowd bench run.
+
+      wisecrowd bench confirm
+      wisecrowd bench confirm mena2020 --samples 5
+    """
+    is_all_equal = True
+    for session in _open_sessions(names, output):
+        outdated = session.outdated
+        if not outdated:
+            continue
+        name, sample = session.benchmark.name, session.choose_sample(samples)
+        show(f"{name}: {len(outdated):,} outdated results, {len(sample):,} run again")
+        differing: set[str] = set()
+        with contextlib.closing(session.confirm(sample, jobs)) as answers:
+            for position, (cell, row, is_equal) in enumerate(answers, 1):
+                print_note(f"{position}/{len(sample)} {cell}: {_in_words(cell, row)}")
+                if not is_equal:
+                    differing.add(f"{cell}")
+        if differing:
+            is_all_equal = False
+            show(f"  other figures than stored: {', '.join(sorted(differing))}")
+    if not is_all_equal:
+        raise typer.Exit(1)
+
+
+@app.command()
 def verify(
     names: Annotated[
         list[str] | None,
@@ -154,11 +201,7 @@ def verify(
       wisecrowd bench verify
       wisecrowd bench verify mena2020 zheng2017
     """
-    from wisecrowd.bench import find_benchmark, list_benchmarks
-    from wisecrowd.bench.session import Session
-
-    stored = names or [name for name in list_benchmarks() if (output / f"{name}.parquet").exists()]
-    sessions = [Session(find_benchmark(name), output) for name in stored]
+    sessions = _open_sessions(names, output)
     rows = [
         (
             session.benchmark.name, f"{session.n_settled:,}", f"{len(session.outdated):,}", f"{len(session.missing):,}",
@@ -175,7 +218,18 @@ def verify(
     if invalid:
         show()
         show(f"Run again: wisecrowd bench run {invalid[0]}")
+        if any(session.outdated for session in sessions):
+            show("If the code changed without changing figures, run a sample: wisecrowd bench confirm")
         raise typer.Exit(1)
+
+
+def _open_sessions(names: list[str] | None, folder: Path) -> list[Session]:
+    """Return the sessions of the named benchmarks, or of all with stored results."""
+    from wisecrowd.bench import find_benchmark, list_benchmarks
+    from wisecrowd.bench.session import Session
+
+    stored = names or [name for name in list_benchmarks() if (folder / f"{name}.parquet").exists()]
+    return [Session(find_benchmark(name), folder) for name in stored]
 
 
 def _show(session: Session) -> None:
