@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -71,3 +72,15 @@ def test_shards_are_checked_where_they_are_loaded(tmp_path: Any) -> None:
             list(ShardSource(crowd.folder, crowd.digest, range(1), [None], verify=verify).load_chunks())
     with pytest.raises(InputError, match="vote 1 has the pair -1"):
         MajorityVote().fit(crowd)
+
+
+def test_an_error_that_cannot_be_pickled_keeps_its_traceback() -> None:
+    class LocalError(Exception):
+        """Exception of a local class, which cannot be pickled."""
+
+    try:
+        raise LocalError("far away")
+    except LocalError as error:
+        arrived = pickle.loads(messages.pickle_error(error))
+    assert "LocalError: far away" in str(arrived)
+    assert any("test_an_error_that_cannot_be_pickled" in note for note in arrived.__notes__)

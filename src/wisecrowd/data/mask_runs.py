@@ -126,7 +126,7 @@ class MaskRuns:
 
     @classmethod
     def from_counts(cls, counts: Codes, offset: Codes, height: ArrayLike, width: ArrayLike) -> MaskRuns:
-        """Build masks from COCO's counts: lengths of runs outside and inside the mask in turn, starting outside.
+        """Build masks from COCO counts: alternating lengths of runs outside and inside the mask, the first one outside.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class MaskRuns:
         Raises
         ------
         InputError
-            If counts are negative, or their sum is not the number of pixels.
+            If a count is negative or too large, or the sum of a mask's counts is not its number of pixels.
 
         Examples
         --------
@@ -158,7 +158,7 @@ class MaskRuns:
         if is_invalid.any():
             row = int(np.flatnonzero(is_invalid)[0])
             raise InputError(
-                f"the counts of mask {mask[row]} have the entry {counts[row]}; expected lengths of runs, 0 or more"
+                f"the counts of mask {mask[row]} have the entry {counts[row]}; expected lengths of runs from 0 to {MAX_SIDE**2:,}"
             )
         cumulated = np.concatenate([[0], np.cumsum(counts)])
         total = cumulated[offset[1:]] - cumulated[offset[:-1]]

@@ -86,7 +86,7 @@ def rate_workers(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     ['random', 'random']
     """
     if crowd.workers is None:
-        raise UsageError("worker ratings need votes with worker ids, and these have none")
+        raise UsageError("worker ratings need worker ids, and these votes have none; give votes with a worker column")
     work = dict(zip(crowd.workers, crowd.votes_per_worker.tolist(), strict=True))
     accuracy = fitted.workers_["accuracy"]
     verdicts = {

@@ -484,7 +484,10 @@ def pickle_error(error: Exception) -> bytes:
         pickled = pickle.dumps(error)
         pickle.loads(pickled)
     except Exception:  # an exception of another library may raise anything when it is pickled
-        pickled = pickle.dumps(WisecrowdError(f"{type(error).__name__}: {error}"))
+        fallback = WisecrowdError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            fallback.add_note(note)
+        pickled = pickle.dumps(fallback)
     return pickled
 
 

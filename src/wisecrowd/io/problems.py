@@ -145,7 +145,7 @@ def convert_errors() -> Iterator[None]:
     except WisecrowdError:
         raise
     except RecursionError as error:
-        raise InputError("it has too many nested levels") from error
+        raise InputError("it has too many nested levels; it may be damaged") from error
     except MemoryError as error:
         raise InputError("it needs more memory than there is; it may be damaged") from error
     except _LIBRARY_ERRORS as error:

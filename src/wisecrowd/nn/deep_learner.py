@@ -283,8 +283,8 @@ class DeepLearner(Learner):
             raise UsageError("keep='selected' compares epochs by held-out votes; hold out some, such as validation=0.1")
         if self.hidden < 1 or not 0 <= self.dropout < 1 or not self.l2 >= 0:
             raise UsageError(
-                "hidden must be 1 or more, dropout from 0 to below 1, and l2 not negative; "
-                f"got {self.hidden}, {self.dropout} and {self.l2}"
+                "hidden must be 1 or more, dropout from 0 to below 1, and l2 0 or more; "
+                f"got hidden={self.hidden}, dropout={self.dropout}, l2={self.l2}"
             )
         if self.batch_size < 1 or not self.learning_rate > 0:
             raise UsageError(

@@ -228,7 +228,7 @@ def _digest(session_id: str) -> bytes:
 
 
 def cookie_name(request: Request) -> str:
-    """Return the name of the cookie with the session id, which has the port so that services on a host do not share it.
+    """Return the name of the session cookie. It contains the port because browsers share cookies between ports of a host.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def simulate_label_sets(
     labels_per_task : float, default=2.0
         Mean number of labels that apply to a task.
     hit_rate, false_alarm_rate : float
-        Probability that an average worker marks a label that applies, or does not.
+        Probability that the median worker marks a label that applies, or one that does not.
     worker_spread : float, default=0.5
         Standard deviation of the workers' rates, in logits.
     random_state : int, default=0
@@ -105,7 +105,7 @@ def simulate_label_sets(
     )
 
 
-def _draw_rates(mean: float, spread: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return rates with a given typical value and spread in logits."""
-    logit = np.log(mean / (1 - mean)) + spread * rng.standard_normal(n)
+def _draw_rates(median: float, spread: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw logit-normal rates; ``spread`` is the standard deviation of the logits."""
+    logit = np.log(median / (1 - median)) + spread * rng.standard_normal(n)
     return np.asarray(1 / (1 + np.exp(-logit)), dtype=np.float64)

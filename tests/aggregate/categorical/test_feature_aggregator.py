@@ -71,7 +71,7 @@ class TestInitialPosterior:
         np.testing.assert_array_equal(infer_initial_posterior(None, CROWD, None, X, fitted), fitted.posterior_)
 
     def test_other_aggregators_are_refused(self) -> None:
-        with pytest.raises(UsageError, match=r"Mean.* is not an aggregator of classes; choose another"):
+        with pytest.raises(UsageError, match=r"Mean.* is not an aggregator for categorical labels; set"):
             infer_initial_posterior(Mean(), CROWD, None, X, None)
         with pytest.raises(
             InputError, match="aggregator is dawid-skene, which needs worker ids, and this crowd has none"

@@ -134,9 +134,9 @@ def test_pictures_are_features_too(clustered: Any) -> None:
         ({"keep": 0.0}, "keep must be a share above 0"),
         ({"keep": 1.5}, "keep must be a share above 0"),
         ({"max_iter": 0}, "max_iter must be 1 or more"),
-        ({"aggregator": "mean"}, "is not an aggregator of classes"),
-        ({"aggregator": "raykar"}, "is not an aggregator of classes"),
-        ({"aggregator": 7}, "is not an aggregator of classes"),
+        ({"aggregator": "mean"}, "is not an aggregator for categorical labels"),
+        ({"aggregator": "raykar"}, "is not an aggregator for categorical labels"),
+        ({"aggregator": 7}, "is not an aggregator for categorical labels"),
     ],
 )
 def test_parameters_that_make_no_sense(options: dict[str, Any], message: str, clustered: Any) -> None:

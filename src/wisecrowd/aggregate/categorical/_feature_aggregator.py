@@ -79,7 +79,7 @@ def infer_initial_posterior(
     Raises
     ------
     UsageError
-        If ``aggregator`` is not an aggregator of classes.
+        If ``aggregator`` is not an aggregator for categorical labels.
     InputError
         If it needs worker ids and the crowd has none.
 
@@ -94,8 +94,8 @@ def infer_initial_posterior(
     method = find(aggregator)() if isinstance(aggregator, str) else aggregator
     if not isinstance(method, Aggregator) or "categorical" not in method.answer_types:
         raise UsageError(
-            f"{aggregator!r} is not an aggregator of classes; choose another for the parameter aggregator, such as 'dawid-skene' "
-            "(`wisecrowd methods` lists all)"
+            f"{aggregator!r} is not an aggregator for categorical labels; set the parameter aggregator to one, such as "
+            "'dawid-skene' (`wisecrowd methods` lists all)"
         )
     if method.needs_workers and not crowd.has_workers:
         raise InputError(

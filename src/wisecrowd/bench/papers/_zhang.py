@@ -435,7 +435,7 @@ def score_groups(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, floa
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in which the classifier is a text with the digest of its code."""
+    """Return settings with the classifier replaced by its description and the digest of its code."""
     plain = dict(settings)
     if "classifier" in plain:
         classifier = plain["classifier"]

@@ -208,7 +208,7 @@ def find_options(
     documents: SourceLike | DataFrameLike | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Find the options that resolve all problems together.
+    """Find the options of `wisecrowd.read` that resolve the problems of a report and those that they reveal.
 
     An option may reveal further problems: a worker's votes on ``t1`` and ``T1`` are repeated votes once both are one task.
     Therefore, the votes are checked again with the options.
@@ -248,6 +248,7 @@ def find_options(
         if further.items() <= resolved.items():
             return resolved
         resolved |= further
+        # A VoteSource has a detected format; its path is passed when an option replaces that format.
         path = source.path if "format" in resolved and isinstance(source, VoteSource) else source
         report = check_votes(path, images=images, documents=documents, **({"format": format} | options | resolved))
 
