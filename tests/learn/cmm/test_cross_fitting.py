@@ -9,6 +9,7 @@ from wisecrowd import CMM, Crowd
 from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.errors import UsageError
 from wisecrowd.learn.cmm._cross_fitting import CrossFittedClassifier, assign_folds, choose_folds
+from wisecrowd.learn.cmm._mixture_fit import PATIENCE
 
 
 def test_every_task_is_predicted_without_its_own_target() -> None:
@@ -61,3 +62,29 @@ def test_memorised_votes_do_not_make_the_crowd_look_better_than_it_is() -> None:
     assert folds.score(X, np.array(["no", "yes"])[truth]) > none.score(X, np.array(["no", "yes"])[truth])
     with pytest.raises(UsageError, match="cross_fit must be a number of folds"):
         CMM(cross_fit=0).fit(X, crowd)
+
+
+def test_an_iteration_that_swings_ends_when_no_better_iterate_follows() -> None:
+    """Predictions of folds with more features than tasks swing between two states; the first of them is the best."""
+    rng = np.random.default_rng(1)
+    n_tasks = 60
+    task = np.repeat(np.arange(n_tasks), 3)
+    crowd = Crowd.from_codes(
+        task,
+        None,
+        rng.integers(3, size=len(task)),
+        tasks=range(n_tasks),
+        workers=None,
+        classes=list("abc"),
+        duplicates="keep",
+    )
+    X = rng.normal(size=(n_tasks, 80))
+    model = CMM(n_groups=1, tol=1e-12).fit(X, crowd)
+    assert model.trace_.argmax() + PATIENCE == len(model.trace_) - 1 < 200
+    assert model.converged_
+    assert np.abs(np.diff(model.trace_[-PATIENCE:])).max() > 1e-3  # it would have gone on
+    shorter = CMM(n_groups=1, tol=0, max_iter=30).fit(X, crowd)
+    assert len(shorter.trace_) == 30
+    assert not shorter.converged_
+    assert len(CMM(n_groups=1, tol=0, max_iter=len(model.trace_) + 5).fit(X, crowd).trace_) == len(model.trace_) + 5
+    np.testing.assert_array_equal(shorter.trace_[:20], model.trace_[:20])

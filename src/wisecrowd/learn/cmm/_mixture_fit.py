@@ -25,6 +25,9 @@ from wisecrowd.learn.cmm._worker_mixture import WorkerMixture
 
 #: Relative gain by which a later start must exceed the best: starts that reach the same optimum differ by chance.
 RESTART_GAIN = 1e-4
+#: Number of iterations without a better iterate after which a cross-fitted iteration ends. Its objective is no likelihood of a
+#: single classifier, may swing between two values for ever, and is mostly best in the first iterations.
+PATIENCE = 20
 
 
 class MixtureFit(NamedTuple):
@@ -159,20 +162,29 @@ class MixtureFitter:
             fold = assign_folds(X, n_folds, self.random_state)
             tracker.classifier = CrossFittedClassifier(lambda: self.make_classifier(attempt), fold)
         exact = tracker.classifier.exact
-        # Networks are not exact and not functions of the statistics alone: no extrapolation, no monotone objective.
-        result = run_em(
-            tracker,
-            model.start(attempt),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            monotone=exact,
-            accelerate=exact and self.tied == "no",
-            title=self.title,
-            has_settled=(lambda: tracker.has_settled) if self.stop == "matrices" else None,
-        )
+        has_patience = n_folds > 1 and self.tol > 0  # tol=0 asks for max_iter iterations
+        trace: list[float] = []
+        state, converged = model.start(attempt), False
+        while not converged and len(trace) < self.max_iter:
+            limit = min(self.max_iter, tracker.best_position + PATIENCE) if has_patience else self.max_iter
+            if len(trace) >= limit:
+                converged = True
+                break
+            # Networks are not exact and not functions of the statistics alone: no extrapolation, no monotone objective.
+            state, trace, converged = run_em(
+                tracker,
+                state,
+                max_iter=limit,
+                tol=self.tol,
+                monotone=exact,
+                accelerate=exact and self.tied == "no",
+                title=self.title,
+                trace=trace,
+                has_settled=(lambda: tracker.has_settled) if self.stop == "matrices" else None,
+            )
         assert tracker.best is not None
-        summary = (tracker.best.step.objective, len(result.trace), result.converged)
-        return _Run(tracker.best, result.trace, summary)
+        summary = (tracker.best.step.objective, len(trace), converged)
+        return _Run(tracker.best, trace, summary)
 
     def infer_without_groups(
         self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
@@ -218,13 +230,18 @@ class _BestTracker:
     classifier: SoftClassifier | CrossFittedClassifier
     tol: float
     best: _BestIterate | None = None
+    n_steps: int = 0
+    best_position: int = 0
+    """Number of steps after which the best iterate was found."""
     has_settled: bool = False
     """Whether the matrices of the last two steps are nearly equal."""
     _confusion: NDArray[np.float64] | None = None
 
     def __call__(self, statistics: Statistics) -> tuple[Statistics, float]:
         step = self.model.step(statistics, self.classifier)
+        self.n_steps += 1
         if self.best is None or step.objective > self.best.step.objective:
+            self.best_position = self.n_steps
             self.best = _BestIterate(step, self._copy_classifier())
         before, self._confusion = self._confusion, step.mixture.confusion
         if before is not None:

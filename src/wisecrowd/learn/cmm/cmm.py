@@ -73,8 +73,8 @@ class CMM(Learner):
 
     **Cross-fitting.** With many features and few tasks a classifier explains the noise of the votes by itself, and B comes out
     too good. The authors stop a network after a few epochs. Logistic regression converges, so that here the classes of a task
-    are predicted by a classifier that has not seen its votes (``cross_fit``); the objective may then fall. A last classifier
-    is fitted to all tasks.
+    are predicted by a classifier that has not seen its votes (``cross_fit``); the objective may then fall, and the iteration
+    ends when 20 iterations have brought no better iterate. A last classifier is fitted to all tasks.
 
     Use it without worker ids, or with so many workers that each has very few votes. With about ten votes per worker or more,
     `Raykar` and `Concord` are mostly better. As in the authors' program: ``classifier="mlp"``, ``start="authors"``,
