@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.papers.zhang2024ccc import ENTRIES as ALL
 from wisecrowd.bench.papers.zhang2024ccc_memorisation import ENTRIES, NOTE, crowd
 
 LABELS = (1, 3, 5, 9)
@@ -13,13 +12,13 @@ def benchmark() -> Benchmark:
     """Return the benchmark on the crowd IND-I with one to nine votes per task.
 
     >>> list(benchmark().data)[0], list(benchmark().entries)
-    ('k = 1', ['MajorVote', 'CrowdLayer', 'two networks, γ = 0', 'CCC'])
+    ('k = 1', ['CrowdLayer', 'two networks, γ = 0', 'CCC'])
     """
     data = {f"k = {k}": crowd("IND-I", k) for k in LABELS}
     return Benchmark(
         title="Zhang et al. 2024, figure 4: labels per task",
         references=("zhang2024coupled",),
-        entries={"MajorVote": ALL["MajorVote"], **ENTRIES},
+        entries=ENTRIES,
         data=data,
         notes=dict.fromkeys(data, NOTE),
         rows="data",
