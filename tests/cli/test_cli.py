@@ -132,7 +132,8 @@ def test_an_unknown_command_gets_advice(run: Any) -> None:
 def test_an_interrupted_program_exits_with_130(tmp_path: Path, where: str) -> None:
     (tmp_path / "interrupted.py").write_text(
         "import signal, sys, types\n"
-        "import wisecrowd.cli.methods\n"
+        "import rich.console, rich.style, rich.text, wisecrowd.cli.methods\n"
+        "wisecrowd.cli._console.print_note('loaded')\n"
         "from wisecrowd.__main__ import main\n"
         "class InterruptedModule(types.ModuleType):\n"
         "    def __getattr__(self, name):\n"
@@ -144,7 +145,7 @@ def test_an_interrupted_program_exits_with_130(tmp_path: Path, where: str) -> No
     done = subprocess.run(
         [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (130, "Interrupted: no file is left half-written.\n")
+    assert (done.returncode, done.stderr) == (130, "loaded\nInterrupted: no file is left half-written.\n")
 
 
 @pytest.mark.slow
