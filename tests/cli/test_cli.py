@@ -126,13 +126,14 @@ def test_an_unknown_command_gets_advice(run: Any) -> None:
     [
         "wisecrowd.cli.methods.methods = lambda: exec('raise KeyboardInterrupt')",  # Python remembers it until it exits
         "wisecrowd.cli.build_app = lambda _: signal.raise_signal(signal.SIGINT)",
+        "typer.core.TyperGroup.make_context = lambda *_, **__: signal.raise_signal(signal.SIGINT)",
         "sys.modules['wisecrowd.cli'] = InterruptedModule('wisecrowd.cli')",
     ],
 )
 def test_an_interrupted_program_exits_with_130(tmp_path: Path, where: str) -> None:
     (tmp_path / "interrupted.py").write_text(
         "import signal, sys, types\n"
-        "import rich.console, rich.style, rich.text, wisecrowd.cli.methods\n"
+        "import rich.console, rich.style, rich.text, typer.core, wisecrowd.cli.methods\n"
         "wisecrowd.cli._console.print_note('loaded')\n"
         "from wisecrowd.__main__ import main\n"
         "class InterruptedModule(types.ModuleType):\n"
@@ -194,7 +195,7 @@ def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
     (tmp_path / "gold.csv").write_text(made.truth.to_csv(), encoding="utf-8")
     code = (
         "import sys; from wisecrowd.cli import main\n"
-        "sys.argv = ['wisecrowd', 'aggregate', 'votes.csv', '--score', 'gold.csv', '-o', 'out']\n"
+        "sys.argv = ['wisecrowd', 'aggregate', 'votes.csv', '--score', 'gold.csv', '-o', 'out', '-q']\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         f"print('loaded', *(name for name in {HEAVY} if name in sys.modules))"

@@ -47,6 +47,11 @@ COMMANDS = {
 class ErrorHandlingGroup(TyperGroup):
     """Group of all commands, in which an error ends in one message and an exit code."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse the arguments. Typer says nothing after Ctrl-C here."""
+        with plain_failures():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         with plain_failures(debug=bool(ctx.params.get("debug"))):
