@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,6 @@ from typer.testing import CliRunner
 
 import wisecrowd as wc
 from wisecrowd.cli import COMMANDS, build_app, join_paragraphs
-from wisecrowd.cli._failures import plain_failures
-from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
 
 NAMES = [name for names in COMMANDS.values() for name in names]
 PROGRAM = [sys.executable, "-c", "from wisecrowd.cli import main; main()"]
@@ -123,34 +120,50 @@ def test_an_unknown_command_gets_advice(run: Any) -> None:
 # ---------------------------------------------------------------------- what goes wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("error", "code"),
+    "where",
     [
-        (InputError("bad votes"), 1),
-        (MissingExtra("fast", "the compiled kernels"), 1),
-        (UsageError("bad call"), 2),
-        (FileNotFoundError(2, "No such file or directory", "votes.csv"), 1),
-        (OSError("odd"), 1),
-        (MemoryError(), 1),
-        (KeyboardInterrupt(), 130),
+        "wisecrowd.cli.methods.methods = lambda: exec('raise KeyboardInterrupt')",  # Python remembers it until it exits
+        "wisecrowd.cli.build_app = lambda _: signal.raise_signal(signal.SIGINT)",
+        "typer.core.TyperGroup.make_context = lambda *_, **__: signal.raise_signal(signal.SIGINT)",
+        "sys.modules['wisecrowd.cli'] = InterruptedModule('wisecrowd.cli')",
     ],
 )
-def test_failures_are_one_line_and_a_code(error: BaseException, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as exit_, plain_failures():
-        raise error
-    assert exit_.value.exit_code == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert len(err.splitlines()) == 1
-    assert str(error.args[-1] if error.args else "") in err
+def test_an_interrupted_program_exits_with_130(tmp_path: Path, where: str) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        "import signal, sys, types\n"
+        "import rich.console, rich.style, rich.text, typer.core, wisecrowd.cli.methods\n"
+        "wisecrowd.cli._console.print_note('loaded')\n"
+        "from wisecrowd.__main__ import main\n"
+        "class InterruptedModule(types.ModuleType):\n"
+        "    def __getattr__(self, name):\n"
+        "        raise KeyboardInterrupt\n"
+        f"{where}\n"
+        "sys.argv = ['wisecrowd', 'methods']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "loaded\nInterrupted: no file is left half-written.\n")
 
 
-def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit), plain_failures(debug=True):
-        raise InputError("bad votes")
-    err = capsys.readouterr().err
-    assert "Traceback" in err
-    assert err.splitlines()[-1] == "Error: bad votes"
+@pytest.mark.slow
+def test_ctrl_c_at_exit_does_not_change_the_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(
+        "import signal, sys\n"
+        "from wisecrowd.__main__ import main\n"
+        "class Late:\n"
+        "    raise_signal, number = signal.raise_signal, signal.SIGINT\n"
+        "    def __del__(self):\n"  # when Python clears the modules
+        "        Late.raise_signal(Late.number)\n"
+        "late = Late()\n"
+        "sys.argv = ['wisecrowd', '--version']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "late.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_debug_is_an_option_of_the_program(run: Any) -> None:
@@ -158,20 +171,6 @@ def test_debug_is_an_option_of_the_program(run: Any) -> None:
     result = run("--debug", "aggregate", "nothing.csv")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
-
-
-def test_a_bug_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError), plain_failures():
-        raise ZeroDivisionError
-
-
-def test_warnings_are_one_line_each_and_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with plain_failures():
-        for _ in range(2):
-            warnings.warn("look at t[1]", DataWarning, stacklevel=1)
-    assert capsys.readouterr().err == "Warning: look at t[1]\n"
-    with pytest.raises(DataWarning):  # and everything is as before afterwards
-        warnings.warn("again", DataWarning, stacklevel=1)
 
 
 # ---------------------------------------------------------------------- the real program
@@ -196,7 +195,7 @@ def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
     (tmp_path / "gold.csv").write_text(made.truth.to_csv(), encoding="utf-8")
     code = (
         "import sys; from wisecrowd.cli import main\n"
-        "sys.argv = ['wisecrowd', 'aggregate', 'votes.csv', '--score', 'gold.csv', '-o', 'out']\n"
+        "sys.argv = ['wisecrowd', 'aggregate', 'votes.csv', '--score', 'gold.csv', '-o', 'out', '-q']\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         f"print('loaded', *(name for name in {HEAVY} if name in sys.modules))"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -107,7 +108,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     output, errors = child.communicate()
-    assert child.returncode == 130, output
+    assert child.returncode == 130, output + errors
     assert errors.splitlines() == [
         "Interrupted: finished steps are kept; the same command resumes.",
     ]
@@ -115,6 +116,35 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "200,000 votes on 40,000 tasks" in again.stdout
     assert again.stderr == ""
+
+
+@pytest.mark.parametrize("place", ["register", "execute"])
+def test_an_interruption_that_the_engine_reports_as_its_own_error(
+    run: Any, votes: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """DuckDB calls Python to read a table, and turns a KeyboardInterrupt there into an error of its own."""
+    import duckdb
+
+    connect = duckdb.connect
+
+    class InterruptedEngine:
+        def __init__(self, **settings: Any) -> None:
+            self.engine = connect(**settings)
+
+        def __getattr__(self, name: str) -> Any:
+            return self.fail if name == place else getattr(self.engine, name)
+
+        def fail(self, *_: object) -> None:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            raise duckdb.InvalidInputException("reading the schema of 'arrow_table' failed: KeyboardInterrupt")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(duckdb, "connect", InterruptedEngine)
+        stopped = run("shard", votes, "-o", "crowd")
+    assert (stopped.exit_code, stopped.stdout) == (130, "")
+    assert stopped.stderr.splitlines()[-1].startswith("Interrupted: ")
+    assert run("shard", votes, "-o", "crowd").exit_code == 0
 
 
 def test_labels_and_workers_that_probably_mean_the_same_are_named(run: Any, votes: Path) -> None:

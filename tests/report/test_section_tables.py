@@ -6,13 +6,18 @@ import pandas as pd
 import pytest
 
 from wisecrowd import simulate_spans, simulate_texts
+from wisecrowd.diagnose import diagnose_texts
 from wisecrowd.report.section_tables import (
+    assemble_content,
     build_method_section,
+    build_task_section,
     build_worker_section,
     compare_if_possible,
+    describe_flagged_workers,
     format_share,
     list_findings,
     make_column,
+    make_count_tiles,
     make_number,
 )
 
@@ -63,3 +68,27 @@ def test_small_parts() -> None:
     assert format_share(None) == "–"
     assert format_share(0.25) == "25%"
     assert make_number(2, "two") == {"kind": "number", "value": 2.0, "text": "two"}
+
+
+def test_tasks_have_an_id_and_the_cells_of_the_page() -> None:
+    tasks = pd.DataFrame({"area": [4, 9]}, index=["t1", "t2"])
+    section = build_task_section(
+        tasks, [make_column("Area")], lambda row: [make_number(row["area"], f"{row['area']}")], "All."
+    )
+    assert [column["text"] for column in section["table"]["columns"]] == ["Task", "Area"]
+    assert [[cell["text"] for cell in row["cells"]] for row in section["table"]["rows"]] == [["t1", "4"], ["t2", "9"]]
+
+
+def test_counts_and_flagged_workers() -> None:
+    figures = {"tasks": 2_000, "votes": 5_000, "workers": 3, "flagged_workers": 0}
+    assert make_count_tiles(figures, "texts")[0] == {"name": "Tasks", "value": "2,000", "note": "2.5 texts each"}
+    assert make_count_tiles(figures)[1] == {"name": "Workers", "value": "3", "note": "0 flagged"}
+    assert describe_flagged_workers(figures) == []
+    assert describe_flagged_workers(figures | {"flagged_workers": 1}) == ["1 of 3 workers are flagged."]
+
+
+def test_content_leaves_out_absent_sections() -> None:
+    diagnosis = diagnose_texts(simulate_texts(n_tasks=6, n_workers=3, votes_per_task=2, random_state=0).crowd)
+    content = assemble_content(diagnosis, None, None, tiles=[], sentences=["A."], sections=[None, {"id": "tasks"}])
+    assert content["sections"] == [{"id": "tasks"}]
+    assert content["provenance"]["digest"] == diagnosis.crowd.digest

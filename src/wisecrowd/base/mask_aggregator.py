@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.answer_crowds import as_answer_crowd
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import DataFrameLike
@@ -77,19 +78,9 @@ def as_masks(votes: MaskCrowd | DataFrameLike) -> MaskCrowd:
     >>> as_masks({"task": ["t"], "worker": ["ann"], "mask": ['{"size": [2, 2], "counts": [0, 4]}']}).n_votes
     1
     """
-    if isinstance(votes, MaskCrowd):
-        crowd = votes
-    elif hasattr(votes, "answer_type") or isinstance(votes, str | list | tuple):
-        raise InputError(
-            f"this method takes masks; got {type(votes).__name__}. Build them with MaskCrowd.from_frame(df) or from_arrays"
-        )
-    else:
-        crowd = MaskCrowd.from_frame(votes)
-    if crowd.n_votes == 0:
-        raise InputError(
-            "there are no masks; expected a row per task and worker with the columns task, worker and mask"
-        )
-    return crowd
+    return as_answer_crowd(
+        votes, MaskCrowd, "masks", columns="task, worker and mask", constructors="from_frame(df) or from_arrays"
+    )
 
 
 @method_class

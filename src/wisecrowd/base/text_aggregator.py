@@ -11,12 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.answer_crowds import as_answer_crowd
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import DataFrameLike
 from wisecrowd.data.text_vectors import TextVectors, TextVectorsLike, look_up_vectors
 from wisecrowd.data.texts import Normalisation, TextCrowd, TextUnit, TokenCodes, tokenize
-from wisecrowd.errors import InputError, NoPosterior, UsageError
+from wisecrowd.errors import NoPosterior, UsageError
 
 Array = NDArray[np.float64]
 
@@ -70,19 +71,7 @@ def as_texts(votes: TextCrowd | DataFrameLike) -> TextCrowd:
     >>> as_texts({"task": ["t"], "worker": ["ann"], "text": ["a cat"]}).n_votes
     1
     """
-    if isinstance(votes, TextCrowd):
-        crowd = votes
-    elif hasattr(votes, "answer_type") or isinstance(votes, str | list | tuple):
-        raise InputError(
-            f"this method takes texts; got {type(votes).__name__}. Build them with TextCrowd.from_frame(df)"
-        )
-    else:
-        crowd = TextCrowd.from_frame(votes)
-    if crowd.n_votes == 0:
-        raise InputError(
-            "there are no texts; expected a row per task and worker with the columns task, worker and text"
-        )
-    return crowd
+    return as_answer_crowd(votes, TextCrowd, "texts", columns="task, worker and text", constructors="from_frame(df)")
 
 
 @method_class

@@ -6,8 +6,10 @@ subcommands. Files import what they work with inside the function. `main` loads 
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import inspect
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -16,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from wisecrowd import __version__
-from wisecrowd.cli._failures import plain_failures
+from wisecrowd.cli._failures import INTERRUPTED, NOTHING_PARTIAL, plain_failures
 from wisecrowd.cli._options import flag
 
 #: Every command in the order of ``wisecrowd --help``, by the heading that it stands under.
@@ -44,6 +46,11 @@ COMMANDS = {
 
 class ErrorHandlingGroup(TyperGroup):
     """Group of all commands, in which an error ends in one message and an exit code."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse the arguments. Typer says nothing after Ctrl-C here."""
+        with plain_failures():
+            return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -148,6 +155,8 @@ def _requested_command(arguments: Sequence[str]) -> str | None:
 
 def main() -> None:
     """Run the command line; the entry point of the ``wisecrowd`` program."""
+    # Called last at exit: the output is complete, and Ctrl-C would only change the exit code.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # Print ids that the terminal cannot show as escapes instead of failing.
@@ -156,4 +165,9 @@ def main() -> None:
         command = _requested_command(sys.argv[1:])
         build_app(None if command is None else [command])(prog_name="wisecrowd")
     except KeyboardInterrupt:  # outside of a command, while modules are being imported
-        raise SystemExit(130) from None
+        print(f"Interrupted: {NOTHING_PARTIAL}", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        # A KeyboardInterrupt within exec() of a text, which dataclasses call, makes Python end itself by SIGINT at exit
+        # although the exception was handled. The next exec() resets that.
+        exec("")

@@ -6,16 +6,19 @@ import contextlib
 import logging
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 import typer
 
 from wisecrowd.cli._console import print_note, warn
 from wisecrowd.errors import DataWarning, NotConverged, UsageError, WisecrowdError
+from wisecrowd.utils.interruption import restore_interruption
 
 #: Exit codes: bad input, bad usage, Ctrl-C.
 BAD_INPUT, BAD_USAGE, INTERRUPTED = 1, 2, 130
+#: Message after Ctrl-C of commands that say nothing themselves.
+NOTHING_PARTIAL = "no file is left half-written."
 #: Maximum characters of a message. The longest regular one, a list of all methods, has a third of them.
 LONGEST = 2000
 
@@ -27,10 +30,10 @@ def plain_failures(*, debug: bool = False) -> Iterator[None]:
     Unexpected exceptions keep their traceback, which a bug report needs.
     """
     try:
-        with _plain_warnings(), _plain_notes():
+        with restore_interruption(), _plain_warnings(), _plain_notes():
             yield
     except KeyboardInterrupt as stop:  # a command that can resume says so in the exception
-        print_note(f"Interrupted: {str(stop) or 'no file is left half-written.'}", style="red")
+        print_note(f"Interrupted: {str(stop) or NOTHING_PARTIAL}", style="red")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # the reader closed the pipe; typer ends the program quietly
         raise
@@ -39,6 +42,22 @@ def plain_failures(*, debug: bool = False) -> Iterator[None]:
             print_note(traceback.format_exc())
         print_note(f"Error: {_readable(_message(error))}", style="red")
         raise typer.Exit(BAD_USAGE if isinstance(error, UsageError) else BAD_INPUT) from None
+
+
+@contextlib.contextmanager
+def explain_interruption(describe: Callable[[], str]) -> Iterator[None]:
+    """Add to an interruption what is kept, and what the same command would do.
+
+    Parameters
+    ----------
+    describe : callable
+        Function that returns the sentence. It is called after Ctrl-C.
+    """
+    try:
+        with restore_interruption():
+            yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(describe()) from None
 
 
 def _message(error: BaseException) -> str:

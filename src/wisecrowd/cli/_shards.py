@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import show_progress
+from wisecrowd.cli._failures import explain_interruption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ def aggregate_shards(
         if getattr(unfitted, "checkpoint", "has none") is None:
             checkpoint = output / CHECKPOINT
             unfitted.set_params(checkpoint=str(checkpoint))
-    with show_progress(quiet=quiet), _explain_interruption(checkpoint):
+    with show_progress(quiet=quiet), explain_interruption(lambda: _describe_checkpoint(checkpoint)):
         fitted = unfitted.fit(crowd, truth=gold)
         if checkpoint is not None:  # a detail of this run that does not belong into the record
             unfitted.set_params(checkpoint=None)
@@ -120,19 +120,13 @@ def aggregate_shards(
     fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
 
 
-@contextlib.contextmanager
-def _explain_interruption(checkpoint: Path | None) -> Iterator[None]:
-    """Add to an interruption whether the same command resumes the fit."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if checkpoint is None or not checkpoint.exists():
-            raise KeyboardInterrupt(
-                "no checkpoint was written yet; the same command starts from the beginning."
-            ) from None
-        raise KeyboardInterrupt(
-            f"the fit is kept in {checkpoint}; the same command resumes it. Delete that file to start from the beginning."
-        ) from None
+def _describe_checkpoint(checkpoint: Path | None) -> str:
+    """Return whether the same command resumes the fit."""
+    if checkpoint is None or not checkpoint.exists():
+        return "no checkpoint was written yet; the same command starts from the beginning."
+    return (
+        f"the fit is kept in {checkpoint}; the same command resumes it. Delete that file to start from the beginning."
+    )
 
 
 class LabelStream:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json, show_progress
+from wisecrowd.cli._failures import explain_interruption
 from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
 if TYPE_CHECKING:
@@ -170,11 +171,12 @@ def push(
     method = str(run.get("method", ""))
     chosen = check_question(results, run, question)
     connection = _connected(url, token_file, insecure=insecure, timeout=timeout)
-    with connection as (server, version), show_progress(quiet=quiet):
-        try:
-            result = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run, **further)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("predictions pushed so far stay; run the same command again to continue.") from None
+    with (
+        connection as (server, version),
+        show_progress(quiet=quiet),
+        explain_interruption(lambda: "predictions pushed so far stay; run the same command again to continue."),
+    ):
+        result = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run, **further)
     if as_json:
         figures = dataclasses.asdict(result)
         show_json({"url": server.url, "version": version, "project": project, "dry_run": dry_run, **figures})

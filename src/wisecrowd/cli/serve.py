@@ -220,7 +220,10 @@ class Terminated(SystemExit):
 
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Exit by an exception on SIGTERM, so that processes and semaphores are released; uvicorn does so only while it runs."""
+    """Exit by an exception on SIGTERM, so that processes and semaphores are released; uvicorn does so only while it runs.
+
+    Ctrl-C is the usual way to stop these commands. Errors afterwards are therefore printed as errors, not as an interruption.
+    """
     import signal
     import threading
 
@@ -230,11 +233,15 @@ def exit_on_sigterm() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # Python handles signals in the main thread only
         yield
         return
-    before = signal.signal(signal.SIGTERM, terminate)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGTERM, terminate)
+    if callable(before[signal.SIGINT]):  # not ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet: bool) -> None:

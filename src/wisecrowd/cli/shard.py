@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json, show_progress
+from wisecrowd.cli._failures import explain_interruption
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import PANEL, MaxUnpacked, Reading
 
@@ -122,28 +123,31 @@ def shard(
     options = {
         name: read_options[name] for name in ("task", "worker", "label", "weight", "duplicates", "missing", "format")
     }
-    try:
-        with files.reading.silence_notes(quiet=quiet or as_json), show_progress(quiet=quiet):
-            crowd = shard_files(
-                votes,
-                output,
-                votes_per_shard=votes_per_shard or VOTES_PER_SHARD,
-                memory=memory,
-                n_jobs=jobs or -1,
-                fresh=fresh,
-                **options,
-            )
-    except KeyboardInterrupt:
-        begun_at = output.is_dir() and any(output.iterdir())
-        raise KeyboardInterrupt(
-            "finished steps are kept; the same command resumes." if begun_at else "nothing was written yet."
-        ) from None
+    with (
+        explain_interruption(lambda: _describe_partial_shards(output)),
+        files.reading.silence_notes(quiet=quiet or as_json),
+        show_progress(quiet=quiet),
+    ):
+        crowd = shard_files(
+            votes,
+            output,
+            votes_per_shard=votes_per_shard or VOTES_PER_SHARD,
+            memory=memory,
+            n_jobs=jobs or -1,
+            fresh=fresh,
+            **options,
+        )
     _warn_similar_ids(crowd)
     figures = _figures(crowd, time.monotonic() - started)
     if as_json:
         show_json(figures)
     elif not quiet:
         show_facts(_lines(figures))
+
+
+def _describe_partial_shards(output: Path) -> str:
+    is_begun = output.is_dir() and any(output.iterdir())
+    return "finished steps are kept; the same command resumes." if is_begun else "nothing was written yet."
 
 
 def _warn_similar_ids(crowd: ShardedCrowd) -> None:

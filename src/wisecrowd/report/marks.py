@@ -11,16 +11,16 @@ from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.diagnose import MarkDiagnosis, diagnose_marks
 from wisecrowd.report.mark_pictures import describe_objects, draw_frame, draw_text, select_task_marks
 from wisecrowd.report.section_tables import (
-    MAX_ROWS,
+    Cell,
+    assemble_content,
     build_method_section,
+    build_task_section,
     build_worker_section,
     compare_if_possible,
-    describe_provenance,
-    list_findings,
+    describe_flagged_workers,
     make_column,
-    make_name,
+    make_count_tiles,
     make_number,
-    make_table,
     make_tile,
 )
 from wisecrowd.report.task_media import align_with_tasks
@@ -74,8 +74,7 @@ def build_mark_content(
     methods = compare_if_possible(crowd, documents) if compare else None
     agreement = figures["agreement"]
     tiles = [
-        make_tile("Tasks", f"{figures['tasks']:,}", f"{figures['votes'] / max(figures['tasks'], 1):.1f} votes each"),
-        make_tile("Workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
+        *make_count_tiles(figures),
         make_tile("Objects", f"{figures['objects']:,}", f"of {len(diagnosis.model.object_task_):,} candidates"),
         make_tile("Expected F1", format_number(scores["f1"]), "of the chosen objects"),
         make_tile("Expected precision", format_number(scores["precision"]), "share of the chosen objects that are real"),
@@ -90,14 +89,10 @@ def build_mark_content(
         _build_tasks(diagnosis),
         build_method_section(methods, "decision"),
     ]
-    return {
-        "tiles": tiles,
-        "sentences": _write_sentences(diagnosis),
-        "findings": list_findings(crowd),
-        "sections": [section for section in sections if section is not None],
-        "provenance": describe_provenance(diagnosis.model, crowd, methods, command),
-        "has_images": images is not None,
-    }
+    content = assemble_content(
+        diagnosis, methods, command, tiles=tiles, sentences=_write_sentences(diagnosis), sections=sections
+    )
+    return content | {"has_images": images is not None}
 
 
 def _describe_agreement(figures: dict[str, Any]) -> str:
@@ -129,9 +124,7 @@ def _write_sentences(diagnosis: MarkDiagnosis) -> list[str]:
         named = ", ".join(f"{display_name(label)} {format_percent(share)}" for label, share in counts.items())
         sentences.append(f"The most frequent classes are {named}.")
     sentences.append("Expected figures are too high if workers make the same errors, or all overlook the same objects.")
-    if figures["flagged_workers"]:
-        sentences.append(f"{figures['flagged_workers']:,} of {figures['workers']:,} workers are flagged.")
-    return sentences
+    return sentences + describe_flagged_workers(figures)
 
 
 def _build_pictures(
@@ -205,23 +198,17 @@ def _build_workers(diagnosis: MarkDiagnosis) -> dict[str, Any]:
 
 
 def _build_tasks(diagnosis: MarkDiagnosis) -> dict[str, Any]:
-    tasks = diagnosis.tasks
-    shown = tasks.head(MAX_ROWS)
     columns = [
-        make_column("Task", "text"),
         make_column("Expected F1", about="Of the chosen objects of the task"),
         make_column("Objects", about="Chosen objects"),
         make_column("Candidates", about="Objects that somebody marked"),
         make_column("Votes", about="Workers who saw the task"),
     ]
-    rows = []
-    for name, row in shown.iterrows():
-        cells = [
-            make_name(name),
+
+    def make_cells(row: pd.Series) -> list[Cell]:
+        return [
             make_number(row["expected_f1"], format_number(row["expected_f1"])) | {"bar": float(row["expected_f1"])},
             *(make_number(row[key], f"{row[key]:,.0f}") for key in ("n_objects", "n_candidates", "n_votes")),
         ]
-        rows.append({"cells": cells, "tags": "", "least": 0})
-    caption = describe_selection(len(shown), len(tasks), "tasks", "the least certain ones")
-    text = "All tasks, the least certain first."
-    return {"id": "tasks", "title": "Tasks", "text": text, "table": make_table(caption, columns, rows)}
+
+    return build_task_section(diagnosis.tasks, columns, make_cells, "All tasks, the least certain first.")

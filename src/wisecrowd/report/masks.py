@@ -10,16 +10,16 @@ from wisecrowd.data.masks import MaskCrowd
 from wisecrowd.diagnose import MaskDiagnosis, diagnose_masks
 from wisecrowd.report.mask_pictures import draw_masks
 from wisecrowd.report.section_tables import (
-    MAX_ROWS,
+    Cell,
+    assemble_content,
     build_method_section,
+    build_task_section,
     build_worker_section,
     compare_if_possible,
-    describe_provenance,
-    list_findings,
+    describe_flagged_workers,
     make_column,
-    make_name,
+    make_count_tiles,
     make_number,
-    make_table,
     make_tile,
 )
 from wisecrowd.report.task_media import align_with_tasks
@@ -68,8 +68,7 @@ def build_mask_content(
     agreement = figures["agreement"]
     overlap = "" if agreement is None else f"; intersection over union {figures['pairwise_iou']:.2f}"
     tiles = [
-        make_tile("Tasks", f"{figures['tasks']:,}", f"{figures['votes'] / max(figures['tasks'], 1):.1f} votes each"),
-        make_tile("Workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
+        *make_count_tiles(figures),
         make_tile("Expected IoU", format_number(figures["mean_confidence"]), "intersection over union of results and truth"),
         make_tile("Expected Dice", format_number(figures["expected_dice"]), "Dice coefficient of results and truth"),
         make_tile("Sensitivity", format_number(figures["sensitivity"]), "of the median worker"),
@@ -84,14 +83,10 @@ def build_mask_content(
         _build_tasks(diagnosis),
         build_method_section(methods, "pixel"),
     ]
-    return {
-        "tiles": tiles,
-        "sentences": _write_sentences(diagnosis),
-        "findings": list_findings(crowd),
-        "sections": [section for section in sections if section is not None],
-        "provenance": describe_provenance(diagnosis.model, crowd, methods, command),
-        "has_images": images is not None,
-    }
+    content = assemble_content(
+        diagnosis, methods, command, tiles=tiles, sentences=_write_sentences(diagnosis), sections=sections
+    )
+    return content | {"has_images": images is not None}
 
 
 def _write_sentences(diagnosis: MaskDiagnosis) -> list[str]:
@@ -103,9 +98,7 @@ def _write_sentences(diagnosis: MaskDiagnosis) -> list[str]:
         f"{int((tasks['area'] == 0).sum()):,} results and {figures['empty_votes']:.0%} of the votes have no pixels.",
         "Expected figures are too high if workers make the same errors, or if they disagree mostly about boundaries.",
     ]
-    if figures["flagged_workers"]:
-        sentences.append(f"{figures['flagged_workers']:,} of {figures['workers']:,} workers are flagged.")
-    return sentences
+    return sentences + describe_flagged_workers(figures)
 
 
 def _build_pictures(diagnosis: MaskDiagnosis, images: pd.Series | None) -> dict[str, Any] | None:
@@ -158,25 +151,19 @@ def _build_workers(diagnosis: MaskDiagnosis) -> dict[str, Any]:
 
 
 def _build_tasks(diagnosis: MaskDiagnosis) -> dict[str, Any]:
-    tasks = diagnosis.tasks
-    shown = tasks.head(MAX_ROWS)
     columns = [
-        make_column("Task", "text"),
         make_column("Expected IoU", about="Intersection over union of the result and the truth"),
         make_column("Expected Dice", about="Dice coefficient of the result and the truth"),
         make_column("Agreement", about="Mean Dice coefficient of two workers"),
         make_column("Pixels", about="Area of the result"),
         make_column("Votes"),
     ]
-    rows = []
-    for name, row in shown.iterrows():
-        cells = [
-            make_name(name),
+
+    def make_cells(row: pd.Series) -> list[Cell]:
+        return [
             make_number(row["confidence"], format_number(row["confidence"])) | {"bar": float(row["confidence"])},
             *(make_number(row[key], format_number(row[key])) for key in ("expected_dice", "agreement")),
             *(make_number(row[key], f"{row[key]:,.0f}") for key in ("area", "n_votes")),
         ]
-        rows.append({"cells": cells, "tags": "", "least": 0})
-    caption = describe_selection(len(shown), len(tasks), "tasks", "the least certain ones")
-    text = "All tasks, the least certain first."
-    return {"id": "tasks", "title": "Tasks", "text": text, "table": make_table(caption, columns, rows)}
+
+    return build_task_section(diagnosis.tasks, columns, make_cells, "All tasks, the least certain first.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,74 @@ def build_worker_section(
         "title": "Workers",
         "text": text,
         "table": make_table(caption, columns, rows) | {"filter": {"noun": "workers", "flags": used}},
+    }
+
+
+def build_task_section(
+    tasks: pd.DataFrame, columns: Sequence[dict[str, str]], make_cells: Callable[[pd.Series], list[Cell]], text: str
+) -> dict[str, Any]:
+    """Build the section with a row per task.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        Tasks, the least certain first.
+    columns : sequence of dict
+        Heads of the columns after the id of the task.
+    make_cells : callable
+        Function that returns the cells of these columns for a row of `tasks`.
+    text : str
+        Introduction.
+
+    Returns
+    -------
+    dict
+        Section of the template.
+    """
+    shown = tasks.head(MAX_ROWS)
+    rows = [{"cells": [make_name(name), *make_cells(row)], "tags": "", "least": 0} for name, row in shown.iterrows()]
+    caption = describe_selection(len(shown), len(tasks), "tasks", "the least certain ones")
+    table = make_table(caption, [make_column("Task", "text"), *columns], rows)
+    return {"id": "tasks", "title": "Tasks", "text": text, "table": table}
+
+
+def assemble_content(
+    diagnosis: Any,
+    comparison: Comparison | None,
+    command: str | None,
+    *,
+    tiles: list[dict[str, str]],
+    sentences: list[str],
+    sections: Iterable[dict[str, Any] | None],
+) -> dict[str, Any]:
+    """Return the content of a page: its own parts, problems of the votes, and provenance.
+
+    Parameters
+    ----------
+    diagnosis : MarkDiagnosis, MaskDiagnosis or TextDiagnosis
+        Diagnosis with the votes and the fitted method.
+    comparison : Comparison or None
+        Comparison of methods.
+    command : str or None
+        Command line that builds the page.
+    tiles : list of dict
+        Tiles of the summary.
+    sentences : list of str
+        Sentences of the summary.
+    sections : iterable of dict or None
+        Sections. None are left out.
+
+    Returns
+    -------
+    dict
+        Variables of the template.
+    """
+    return {
+        "tiles": tiles,
+        "sentences": sentences,
+        "findings": list_findings(diagnosis.crowd),
+        "sections": [section for section in sections if section is not None],
+        "provenance": describe_provenance(diagnosis.model, diagnosis.crowd, comparison, command),
     }
 
 
@@ -228,6 +296,44 @@ def make_tile(name: str, value: str, note: str) -> dict[str, str]:
     dict of str to str
     """
     return {"name": name, "value": value, "note": note}
+
+
+def make_count_tiles(figures: dict[str, Any], votes: str = "votes") -> list[dict[str, str]]:
+    """Return the tiles with the numbers of tasks and workers.
+
+    Parameters
+    ----------
+    figures : dict
+        Overview of a diagnosis.
+    votes : str, default="votes"
+        Name of the answers.
+
+    Returns
+    -------
+    list of dict
+    """
+    return [
+        make_tile("Tasks", f"{figures['tasks']:,}", f"{figures['votes'] / max(figures['tasks'], 1):.1f} {votes} each"),
+        make_tile("Workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
+    ]
+
+
+def describe_flagged_workers(figures: dict[str, Any]) -> list[str]:
+    """Return the sentence about flagged workers, if there are any.
+
+    Parameters
+    ----------
+    figures : dict
+        Overview of a diagnosis.
+
+    Returns
+    -------
+    list of str
+        One sentence, or none.
+    """
+    if not figures["flagged_workers"]:
+        return []
+    return [f"{figures['flagged_workers']:,} of {figures['workers']:,} workers are flagged."]
 
 
 def format_share(share: float | None) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.diagnose import TextDiagnosis, diagnose_texts
 from wisecrowd.report.section_tables import (
-    MAX_ROWS,
+    Cell,
+    assemble_content,
     build_method_section,
+    build_task_section,
     build_worker_section,
     compare_if_possible,
-    describe_provenance,
-    list_findings,
+    describe_flagged_workers,
     make_column,
-    make_name,
+    make_count_tiles,
     make_number,
-    make_table,
     make_tile,
 )
 from wisecrowd.report.text_slots import build_slots
@@ -56,8 +58,7 @@ def build_text_content(
     methods = compare_if_possible(crowd) if compare else None
     wer = figures["pairwise_wer"]
     tiles = [
-        make_tile("Tasks", f"{figures['tasks']:,}", f"{figures['votes'] / max(figures['tasks'], 1):.1f} texts each"),
-        make_tile("Workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
+        *make_count_tiles(figures, "texts"),
         make_tile(f"Right {unit}", format_number(figures["token_confidence"]), "expected share, if errors are independent"),
         make_tile("Right texts", format_number(figures["mean_confidence"]), "mean probability that a whole text is right"),
         make_tile(
@@ -71,13 +72,9 @@ def build_text_content(
         _build_tasks(diagnosis),
         build_method_section(methods, "word"),
     ]
-    return {
-        "tiles": tiles,
-        "sentences": _write_sentences(diagnosis),
-        "findings": list_findings(crowd),
-        "sections": [section for section in sections if section is not None],
-        "provenance": describe_provenance(diagnosis.model, crowd, methods, command),
-    }
+    return assemble_content(
+        diagnosis, methods, command, tiles=tiles, sentences=_write_sentences(diagnosis), sections=sections
+    )
 
 
 def _write_sentences(diagnosis: TextDiagnosis) -> list[str]:
@@ -89,9 +86,7 @@ def _write_sentences(diagnosis: TextDiagnosis) -> list[str]:
     ]
     if figures["identical_pairs"] is not None:
         sentences.append(f"{format_percent(figures['identical_pairs'])} of the pairs of workers wrote the same text.")
-    if figures["flagged_workers"]:
-        sentences.append(f"{figures['flagged_workers']:,} of {figures['workers']:,} workers are flagged.")
-    return sentences
+    return sentences + describe_flagged_workers(figures)
 
 
 def _build_alignments(diagnosis: TextDiagnosis) -> dict[str, Any]:
@@ -126,27 +121,21 @@ def _build_workers(diagnosis: TextDiagnosis) -> dict[str, Any]:
 
 
 def _build_tasks(diagnosis: TextDiagnosis) -> dict[str, Any]:
-    tasks = diagnosis.tasks
-    shown = tasks.head(MAX_ROWS)
     columns = [
-        make_column("Task", "text"),
         make_column("Text", "text"),
         make_column("Right words", about="Expected share"),
         make_column("Right text", about="Probability that the whole text is right"),
         make_column("Disagreement", about="Mean distance of two texts, between 0 and 1"),
         make_column("Votes"),
     ]
-    rows = []
-    for name, row in shown.iterrows():
-        cells = [
-            make_name(name),
+
+    def make_cells(row: pd.Series) -> list[Cell]:
+        return [
             {"text": shorten(str(row["text"]), MAX_TEXT) or "∅", "kind": "text"},
             make_number(row["token_confidence"], format_number(row["token_confidence"])) | {"bar": float(row["token_confidence"])},
             make_number(row["confidence"], format_number(row["confidence"])),
             make_number(row["disagreement"], format_number(row["disagreement"])),
             make_number(row["n_votes"], f"{row['n_votes']:,}"),
         ]  # fmt: skip
-        rows.append({"cells": cells, "tags": "", "least": 0})
-    caption = describe_selection(len(shown), len(tasks), "tasks", "the least certain ones")
-    text = "The text of every task, the least certain first."
-    return {"id": "tasks", "title": "Tasks", "text": text, "table": make_table(caption, columns, rows)}
+
+    return build_task_section(diagnosis.tasks, columns, make_cells, "The text of every task, the least certain first.")

@@ -27,6 +27,7 @@ from wisecrowd.io.sharding._stages import ShardBuilder
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.vote_source import log
 from wisecrowd.io.vote_table import ReadOptions
+from wisecrowd.utils.interruption import restore_interruption
 from wisecrowd.utils.memory import get_free_memory
 from wisecrowd.utils.parallel import thread_count
 
@@ -195,10 +196,7 @@ def _connect_engine(scratch: Path, memory: str | None, n_threads: int) -> Iterat
     except duckdb.Error as error:
         raise UsageError(f"memory must be given as 4GB or 500MB; got {memory!r} ({error})") from None
     try:
-        yield engine
-    except (duckdb.InterruptException, RuntimeError) as error:  # Ctrl-C raises either, depending on the moment
-        if isinstance(error, RuntimeError) and str(error) != "Query interrupted":
-            raise
-        raise KeyboardInterrupt from None
+        with restore_interruption():  # DuckDB raises several errors after Ctrl-C, depending on the moment
+            yield engine
     finally:
         engine.close()
