@@ -228,7 +228,6 @@ def find_training_tasks(learner: Learner, X: Any, tasks: pd.Index) -> NDArray[np
     -------
     ndarray of bool, shape (n_tasks,)
     """
-    import numpy as np
 
     from wisecrowd.cli._console import warn
     from wisecrowd.data.vocabulary import match_id_type
@@ -236,13 +235,11 @@ def find_training_tasks(learner: Learner, X: Any, tasks: pd.Index) -> NDArray[np
     from wisecrowd.utils.text import count_noun
 
     known_ids, profile = learner.task_index_, getattr(learner, "feature_profile_", None)
-    position_by_id = np.full(len(tasks), -1)
-    if known_ids is not None:
-        position_by_id = known_ids.get_indexer(match_id_type(tasks, known_ids))
+    position_by_id = known_ids.get_indexer(match_id_type(tasks, known_ids))
     with ignore_fit_warnings():  # the prediction has warned already
         position_by_row = learner.find_training_rows(X)
     is_training = (position_by_id >= 0) | (position_by_row >= 0)
-    if profile is None or not profile.has_distinct_rows or known_ids is None or len(profile.digests) != len(known_ids):
+    if profile is None or not profile.has_distinct_rows or len(profile.digests) != len(known_ids):
         return is_training
     both = (position_by_id >= 0) & (position_by_row >= 0)
     is_other = (position_by_id >= 0) & (position_by_row < 0)
@@ -250,10 +247,9 @@ def find_training_tasks(learner: Learner, X: Any, tasks: pd.Index) -> NDArray[np
     if is_other.any():
         warn(
             f"{count_noun(int(is_other.sum()), 'task')} of {len(tasks):,} have the id of a training task, but "
-            "other features than it had, "
-            f"for example {preview(tasks[is_other])}. If these are the same tasks, check that ids and rows have "
-            "the same order, and that "
-            "the features are prepared as in training; if they are others, give them other ids"
+            f"other features than it had, for example {preview(tasks[is_other])}. If these are the same tasks, check "
+            "that ids and rows have the same order, and that the features are prepared as in training; if they "
+            "are others, give them other ids"
         )
     return is_training & ~is_other
 
@@ -274,7 +270,7 @@ def note_unnamed_features(learner: Learner, new: Features | MixedFeatures, sourc
     from wisecrowd.errors import preview
 
     names = learner.feature_names_
-    if names is not None and hasattr(new, "rows") and new.names is None and learner.feature_encoder_ is None:
+    if names is not None and getattr(new, "names", ()) is None and learner.feature_encoder_ is None:
         print_note(
             f"Note: the features in {source} have no names and are matched by position with those of training: {preview(names, 8)}"
         )

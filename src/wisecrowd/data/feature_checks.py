@@ -22,6 +22,8 @@ N_PERMUTATIONS = 100
 RELATED_SCORE = 3.0
 #: Largest number of columns that are searched for the answer; more are pixels or embeddings.
 MAX_SEARCHED_COLUMNS = 2000
+#: Tasks on which columns are searched for the answer, which bounds the cost.
+MAX_SEARCHED_TASKS = 2000
 #: Largest share of tasks of a class that a column may place wrongly and still separate it from the others.
 MAX_MISPLACED = 0.01
 #: Smallest share of votes against the majority label from which errors of votes are frequent enough to betray a copy of the votes.
@@ -104,7 +106,9 @@ def measure_relation(rows: NDArray[np.float64], crowd: Crowd) -> FeatureRelation
         return None
     kernel = _compute_kernel(rows[tasks].reshape(len(tasks), -1))
     orders = [np.arange(len(tasks)), *(rng.permutation(len(tasks)) for _ in range(N_PERMUTATIONS))]
-    similarities = np.array([np.vdot(shares[order], kernel @ shares[order]) for order in orders])
+    permuted = shares[np.stack(orders)]  # (permutation, task, class)
+    spread = kernel @ permuted.transpose(1, 0, 2).reshape(len(tasks), -1)
+    similarities = np.einsum("ptk,tpk->p", permuted, spread.reshape(len(tasks), len(orders), -1))
     deviation = similarities[1:].std()
     score = (similarities[0] - similarities[1:].mean()) / deviation if deviation > 0 else 0.0
     return FeatureRelation(float(score), len(tasks), n_votes)
@@ -206,6 +210,9 @@ def find_answer_columns(table: pd.DataFrame, crowd: Crowd) -> dict[str, str]:
     ['gold']
     """
     counts = crowd.vote_counts
+    if len(table) > MAX_SEARCHED_TASKS:
+        tasks = np.sort(np.random.default_rng(0).choice(len(table), MAX_SEARCHED_TASKS, replace=False))
+        table, counts = table.iloc[tasks], counts[tasks]
     totals = counts.sum(axis=1)
     ordered = np.sort(counts, axis=1)
     is_decided = (totals > 0) & (ordered[:, -1] > ordered[:, -2])
@@ -221,7 +228,7 @@ def find_answer_columns(table: pd.DataFrame, crowd: Crowd) -> dict[str, str]:
     accuracy, error = _estimate_vote_accuracy(counts, len(used))
     least = counts.sum(axis=0).max() / totals.sum() + MIN_ANSWER_GAIN
     reasons: dict[str, str] = {}
-    names = pd.Index([]) if crowd.classes is None else crowd.classes
+    names = [] if crowd.classes is None else crowd.classes.tolist()
     for position, name in enumerate(table.columns):
         values, distinct = pd.factorize(table.iloc[:, position], sort=_is_sortable(table.iloc[:, position]))
         if (values < 0).any() or len(distinct) < 2:
