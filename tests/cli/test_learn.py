@@ -378,3 +378,7 @@ def test_predictions_of_training_tasks_are_noted(run: Any, votes: Path, features
     assert "Note: 12 of 13 tasks were training tasks" in result.stderr
     assert "out/labels.csv has the labels by votes and features" in result.stderr
     assert "Note" not in run("learn", votes, "-x", features, *RAYKAR, "--predict", new).stderr
+    table = pd.read_csv(features, index_col="task")
+    table.set_axis(np.roll(table.index, 1)).rename_axis("task").to_csv("rolled.csv")
+    result = run("learn", votes, "-x", features, *RAYKAR, "--predict", "rolled.csv", "-q")
+    assert "have the id of a training task, but other features than it had" in result.stderr

@@ -143,12 +143,13 @@ def learn(
     estimate = None if assessment is None else assessment.labels
     fitting.warn_assessment(assessment)
     feature_files.warn_problems(fitted, X, crowd)
-    if new is not None and not quiet:
+    if new is not None:
         rows = new.table if len(new.shape) == 1 else new.rows  # type: ignore[union-attr]
         training = feature_files.find_training_tasks(fitted, rows, new.tasks)
-        feature_files.note_unnamed_features(fitted, new, predict)
-        labels = fitting.LABELS if output is None else str(output / fitting.LABELS)
-        feature_files.note_training_tasks(new.tasks[training], len(new.tasks), labels)
+        if not quiet:
+            feature_files.note_unnamed_features(fitted, new, predict)
+            labels = fitting.LABELS if output is None else str(output / fitting.LABELS)
+            feature_files.note_training_tasks(new.tasks[training], len(new.tasks), labels)
     summary = fitting.summarise_fit(fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), estimate)
     summary |= fitting.summarise_assessment(assessment)
     summary["features"] = {"shape": list(feature_table.shape), "tasks": len(feature_table.tasks)}
