@@ -16,6 +16,7 @@ from wisecrowd import Crowd
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.base.learner import CROWD_PSEUDO_VOTES, Learner
 from wisecrowd.base.sharpness import sharpen
+from wisecrowd.data.feature_profile import FeatureProfile
 from wisecrowd.em.initialization import apply_gold, compute_vote_shares
 from wisecrowd.errors import DataWarning, InputError, UsageError
 
@@ -235,3 +236,22 @@ class TestCalibration:
     def test_wrong_shares_are_refused(self) -> None:
         with pytest.raises(UsageError, match="calibration must be a share of tasks"):
             Threshold(calibration=1.0).fit(X, CROWD)
+
+
+class TestProfile:
+    def test_features_in_another_unit_give_a_warning(self) -> None:
+        crowd = Crowd.from_triples([(task, "ann", "ab"[task % 2]) for task in range(20)])
+        fitted = Threshold().fit(np.linspace(0, 1, 20)[:, None], crowd)
+        fitted.predict(np.linspace(0, 1.2, 20)[:, None])
+        with pytest.warns(
+            DataWarning, match=r"1 of 1 features lie far outside their range in training: column 0 from 0 to 255"
+        ):
+            fitted.predict(np.linspace(0, 255, 20)[:, None])
+
+    def test_training_rows_have_positions(self, learner: Threshold) -> None:
+        assert learner.find_training_rows(X.iloc[[2, 0]].assign(v=[7.0, 9.0])).tolist() == [2, -1]
+
+    def test_a_profile_of_other_features_is_refused(self, learner: Threshold) -> None:
+        learner.feature_profile_ = FeatureProfile.of(np.zeros((3, 5)))
+        with pytest.raises(ValueError, match="feature_profile_ must have ranges of features of the shape"):
+            learner.check_restored()

@@ -323,3 +323,62 @@ def test_every_learner_runs_from_the_command_line(run: Any, votes: Path, feature
     assert result.exit_code == 0, result.output
     assert wc.load("out/model").name == name
     assert run("cite", name).stdout.startswith("@")
+
+
+def test_the_votes_are_no_features(run: Any, votes: Path) -> None:
+    result = run("learn", votes, "-x", votes, *RAYKAR)
+    assert result.exit_code != 0
+    assert "is the file of the votes; expected another file" in " ".join(result.stderr.split())
+    Path("copy.csv").write_bytes(votes.read_bytes())
+    result = run("learn", votes, "-x", "copy.csv", *RAYKAR)
+    assert result.exit_code != 0
+    assert "it looks like a file of votes, with the columns 'worker', 'label'" in " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def crowd_with_features(tmp_path: Path) -> tuple[Path, pd.DataFrame, pd.Series]:
+    """Votes on 120 tasks, useful features and the truth."""
+    made = wc.simulate_crowd(n_tasks=120, n_workers=8, n_classes=2, votes_per_task=3, random_state=0)
+    path = tmp_path / "many.csv"
+    wc.write(made.crowd, path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"), index=made.truth.index.rename("task"))
+    table["a"] += 2.0 * (made.truth == "c1")
+    return path, table, made.truth
+
+
+def test_warns_about_features_of_other_tasks(
+    run: Any, crowd_with_features: tuple[Path, pd.DataFrame, pd.Series]
+) -> None:
+    votes, table, _ = crowd_with_features
+    table.to_csv("X.csv")
+    assert "features may belong" not in run("learn", votes, "-x", "X.csv", *RAYKAR).stderr
+    table.set_axis(np.roll(table.index, 1)).rename_axis("task").to_csv("rolled.csv")
+    result = run("learn", votes, "-x", "rolled.csv", *RAYKAR)
+    assert result.exit_code == 0
+    assert "Warning: the features may belong to other tasks, or say nothing about the labels" in result.stderr
+    assert f"'t000' has {table['a'].iloc[1]:.3g}, " in result.stderr
+
+
+def test_warns_about_columns_that_are_no_features(
+    run: Any, crowd_with_features: tuple[Path, pd.DataFrame, pd.Series]
+) -> None:
+    votes, table, truth = crowd_with_features
+    table.assign(nr=range(120), gold=truth).to_csv("X.csv")
+    result = run("learn", votes, "-x", "X.csv", *RAYKAR)
+    assert "Warning: the feature column 'gold' may hold the answer: its values stand for the classes" in result.stderr
+    assert "Warning: the feature column 'nr' numbers the rows or repeats the task ids" in result.stderr
+    assert "'a'" not in result.stderr
+    np.savez("X.npz", task=table.index.to_numpy(dtype=str), X=table.assign(nr=range(120)).to_numpy())
+    assert "the feature column 'number 3' numbers the rows" in run("learn", votes, "-x", "X.npz", *RAYKAR).stderr
+
+
+def test_predictions_of_training_tasks_are_noted(run: Any, votes: Path, features: Path, new: Path) -> None:
+    result = run("learn", votes, "-x", features, *RAYKAR, "--predict", features, "-o", "out")
+    assert "Note: 12 of 13 tasks were training tasks" in result.stderr
+    assert "out/labels.csv has the labels by votes and features" in result.stderr
+    assert "Note" not in run("learn", votes, "-x", features, *RAYKAR, "--predict", new).stderr
+    table = pd.read_csv(features, index_col="task")
+    table.set_axis(np.roll(table.index, 1)).rename_axis("task").to_csv("rolled.csv")
+    result = run("learn", votes, "-x", features, *RAYKAR, "--predict", "rolled.csv", "-q")
+    assert "have the id of a training task, but other features than it had" in result.stderr

@@ -130,3 +130,60 @@ def test_features_before_the_model_are_pointed_out(run_here: Any, model: Path, n
         result = run_here("predict", "new.csv", folder)
         assert result.exit_code == 2
         assert f"give the model first: wisecrowd predict {folder} new.csv" in result.stderr
+
+
+def test_features_in_another_unit_are_named(run_here: Any, model: Path) -> None:
+    new = make_features(range(20, 40))
+    new.to_csv("new.csv")
+    new.assign(size=255 * new["size"]).to_csv("scaled.csv")
+    assert run_here("predict", model, "new.csv").stderr == ""
+    result = run_here("predict", model, "scaled.csv")
+    assert result.exit_code == 0, result.output
+    assert "Warning: 1 of 2 features lie far outside their range in training: 'size' from -" in result.stderr
+    assert "(training: -1.1 to 1.1). They may have other units" in result.stderr
+
+
+def test_a_model_of_an_earlier_version_predicts(run_here: Any, model: Path) -> None:
+    (model / "feature_profile_.npz").unlink()
+    state = json.loads((model / "method.json").read_text(encoding="utf-8"))
+    state["parts"].remove("feature_profile_")
+    state["sha256"].pop("feature_profile_.npz")
+    (model / "method.json").write_text(json.dumps(state), encoding="utf-8")
+    new = make_features(range(20, 40))
+    new.assign(size=255 * new["size"]).to_csv("scaled.csv")
+    result = run_here("predict", model, "scaled.csv", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout)["training_tasks"] == 0
+    make_features(range(12)).to_csv("same.csv")
+    assert "Note: 12 of 12 tasks were training tasks" in run_here("predict", model, "same.csv").stderr  # by id
+
+
+def test_predictions_of_training_tasks_are_noted(run_here: Any, model: Path) -> None:
+    Path("results/labels.csv").write_text("task,label,confidence\n", encoding="utf-8")
+    table = make_features(range(9, 15))
+    table.to_csv("new.csv")
+    note = "Note: 3 of 6 tasks were training tasks, for example 't09', 't10', 't11'."
+    for folder in ("results", "results/model"):
+        result = run_here("predict", folder, "new.csv")
+        assert note in result.stderr
+        assert "results/labels.csv has the labels by votes and features" in result.stderr
+    assert json.loads(run_here("predict", model, "new.csv", "--json").stdout)["training_tasks"] == 3
+    table.set_axis([f"n{n}" for n in range(6)]).rename_axis("task").to_csv("renamed.csv")
+    assert (
+        "Note: 3 of 6 tasks were training tasks, for example 'n0'" in run_here("predict", model, "renamed.csv").stderr
+    )
+    assert run_here("predict", model, "new.csv", "-q").stderr == ""
+
+
+def test_training_tasks_with_rows_of_other_tasks(run_here: Any, model: Path) -> None:
+    table = make_features(range(12))
+    table.set_axis(np.roll(table.index, 1)).rename_axis("task").to_csv("rolled.csv")
+    result = run_here("predict", model, "rolled.csv")
+    assert "Warning: 12 tasks of 12 have the id of a training task, but other features than it had" in result.stderr
+    assert "Note" not in result.stderr
+
+
+def test_features_without_names_are_matched_by_position(run_here: Any, model: Path, new: pd.DataFrame) -> None:
+    np.savez("new.npz", task=new.index.to_numpy(dtype=str), X=new.to_numpy())
+    result = run_here("predict", model, "new.npz")
+    assert "no names and are matched by position with those of training: 'size', 'noise'" in result.stderr

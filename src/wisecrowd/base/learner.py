@@ -34,6 +34,7 @@ from wisecrowd.data.alignment import (
     order_by_task,
 )
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.feature_profile import FeatureProfile
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import locate_ids
@@ -96,6 +97,10 @@ class Learner(Method):
     feature_encoder_: FeatureEncoder | None = fitted(
         help="Encoder of a table with strings, dates or missing values, of texts or of images; None for numbers."
     )
+    feature_profile_: FeatureProfile | None = fitted(
+        help="Ranges and digests of the training features, with which ``predict`` recognises features in other units; None for "
+        "sparse features."
+    )
     prediction_sharpness_: float = fitted(
         help="Exponent by which ``predict_proba`` is calibrated on held-out votes; 1 without calibration."
     )
@@ -150,6 +155,7 @@ class Learner(Method):
         self._start_fit(votes)
         self.feature_shape_ = list(rows.shape[1:])
         self.feature_names_, self.feature_encoder_ = _get_feature_names(X), encoder
+        self.feature_profile_ = None if is_sparse(rows) or not rows.size else FeatureProfile.of(rows)
         gold = None if truth is None else self._encode_gold(truth, votes)
         self._fit(rows, votes, gold)
         self.prediction_sharpness_ = self._calibrate_predictions(rows, votes, gold)
@@ -268,6 +274,7 @@ class Learner(Method):
         rows = self._validate_features(X)
         if not rows.shape[0]:
             return np.empty((0, len(self.classes_)))
+        self._warn_unlike_training(rows)
         return sharpen(self._predict_proba(rows), self.prediction_sharpness_)
 
     def predict(self, X: FeaturesLike) -> NDArray[Any]:
@@ -340,7 +347,7 @@ class Learner(Method):
         return float((truth == predicted).mean())
 
     def restore_attribute(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        """Return the saved encoder of the features, or a part of the method.
+        """Return the saved encoder or profile of the features, or a part of the method.
 
         Parameters
         ----------
@@ -353,6 +360,8 @@ class Learner(Method):
         -------
         object
         """
+        if name == "feature_profile_":
+            return FeatureProfile.restore(arrays)
         if name == "feature_encoder_":
             from wisecrowd.encoders.stored_encoder import restore_encoder
 
@@ -365,6 +374,9 @@ class Learner(Method):
         proba = self._predict_proba(np.zeros((1, *self.feature_shape_)))
         if proba.shape != (1, len(self.classes_)) or not np.isfinite(proba).all():
             raise ValueError(f"the classifier does not give probabilities of {len(self.classes_)} classes")
+        profile = getattr(self, "feature_profile_", None)
+        if profile is not None and profile.lowest.size != np.prod(self.feature_shape_):
+            raise ValueError(f"feature_profile_ must have ranges of features of the shape {self.feature_shape_}")
         if not 0 < self.prediction_sharpness_ < np.inf:
             raise ValueError(f"prediction_sharpness_ must be a positive number, not {self.prediction_sharpness_}")
 
@@ -435,6 +447,43 @@ class Learner(Method):
                 f"{preview(np.flatnonzero(is_bad))}; {advice}"
             )
         return rows
+
+    def find_training_rows(self, X: FeaturesLike) -> NDArray[np.intp]:
+        """Return the positions of the training tasks whose features rows are identical to.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features, as for ``predict``.
+
+        Returns
+        -------
+        ndarray of intp, shape (n_tasks,)
+            The first such task; -1 without one. All are -1 if the learner was saved by a version that did not keep digests of the
+            training rows, if it was trained on a sparse matrix, or if training rows repeat each other.
+        """
+        self._check_fitted("posterior_")
+        rows, profile = self._validate_features(X), getattr(self, "feature_profile_", None)
+        if profile is None or is_sparse(rows):
+            return np.full(rows.shape[0], -1)
+        return np.asarray(profile.find_training_rows(rows))
+
+    def _warn_unlike_training(self, rows: Any) -> None:
+        """Warn if most values of some features are far from those of training."""
+        profile = getattr(self, "feature_profile_", None)  # a learner that an earlier version saved has none
+        encoder = getattr(self, "feature_encoder_", None)
+        is_encoded = encoder is not None and not isinstance(encoder, TableEncoder)  # texts and images have no units
+        if profile is None or is_sparse(rows) or is_encoded:
+            return
+        names = encoder.feature_names if isinstance(encoder, TableEncoder) else self.feature_names_
+        difference = profile.describe_difference(rows, names)
+        if difference:
+            warnings.warn(
+                f"{difference}. They may have other units, another scaling or another order of columns; prepare "
+                "them as in training",
+                DataWarning,
+                stacklevel=4,
+            )
 
     def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import ClassifierTags

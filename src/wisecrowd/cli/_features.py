@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
     from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.base.completer import Completer
+    from wisecrowd.base.learner import Learner
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features, MixedFeatures
+
+#: Share of held-out votes that features must add to be useful without doubt; random rows add less.
+MIN_USEFUL_GAIN = 0.01
 
 FeaturesFile = Annotated[
     Path | None,
@@ -51,6 +59,27 @@ def require_features(features: Path | None, votes: Path, who: str) -> Path:
     if resolve_path(votes).is_dir():
         return votes
     raise UsageError(f"{who} needs features of the tasks in {votes}; name their file with --features X.npz")
+
+
+def refuse_votes_as_features(features: Path | None, votes: Path) -> None:
+    """Raise an error if the file of features is the file of votes.
+
+    Parameters
+    ----------
+    features : Path or None
+        File that the user named as features.
+    votes : Path
+        Path of the votes.
+    """
+    import os
+
+    from wisecrowd.errors import UsageError
+
+    if features is not None and features.is_file() and os.path.realpath(features) == os.path.realpath(votes):
+        raise UsageError(
+            f"--features {features} is the file of the votes; expected another file, with the task ids and a row "
+            "of features for each"
+        )
 
 
 def find_features(method: Aggregator | Completer, features: Path | None, votes: Path) -> Path | None:
@@ -150,6 +179,123 @@ def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]
         Features as the method takes them, and the crowd with the tasks that have features.
     """
     return (None, crowd) if features is None else features.align(crowd)
+
+
+def warn_problems(fitted: Learner, X: Any, crowd: Crowd) -> None:
+    """Warn about features that belong to other tasks, say nothing, or hold the answer.
+
+    Parameters
+    ----------
+    fitted : Learner
+        Learner that was fitted to them.
+    X : DataFrame or array
+        Features in the order of the tasks.
+    crowd : Crowd
+        Votes.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.feature_checks import describe_problems
+
+    encoder = fitted.feature_encoder_
+    rows = np.asarray(encoder.transform(X) if encoder is not None and encoder.accepts(X) else X, dtype=np.float64)
+    table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(index=crowd.tasks)
+    if isinstance(X, pd.DataFrame) and fitted.feature_names_ is None:
+        table = X.set_axis([f"number {position}" for position in range(X.shape[1])], axis=1)
+    gain = getattr(fitted, "feature_gain_", None)
+    is_useful = gain is not None and gain >= MIN_USEFUL_GAIN
+    for problem in describe_problems(table, rows, crowd, is_useful=is_useful):
+        warn(problem)
+
+
+def find_training_tasks(learner: Learner, X: Any, tasks: pd.Index) -> NDArray[np.bool_]:
+    """Return which tasks the learner was trained with: those with the id or the features of a training task.
+
+    Tasks with the id of a training task and other features are no training tasks; a warning names them.
+
+    Parameters
+    ----------
+    learner : Learner
+        Fitted learner.
+    X : DataFrame or array
+        Features of the tasks.
+    tasks : Index
+        Task ids.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_tasks,)
+    """
+
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.vocabulary import match_id_type
+    from wisecrowd.errors import ignore_fit_warnings, preview
+    from wisecrowd.utils.text import count_noun
+
+    known_ids, profile = learner.task_index_, getattr(learner, "feature_profile_", None)
+    position_by_id = known_ids.get_indexer(match_id_type(tasks, known_ids))
+    with ignore_fit_warnings():  # the prediction has warned already
+        position_by_row = learner.find_training_rows(X)
+    is_training = (position_by_id >= 0) | (position_by_row >= 0)
+    if profile is None or not profile.has_distinct_rows or len(profile.digests) != len(known_ids):
+        return is_training
+    both = (position_by_id >= 0) & (position_by_row >= 0)
+    is_other = (position_by_id >= 0) & (position_by_row < 0)
+    is_other[both] = profile.digests[position_by_id[both]] != profile.digests[position_by_row[both]]
+    if is_other.any():
+        warn(
+            f"{count_noun(int(is_other.sum()), 'task')} of {len(tasks):,} have the id of a training task, but "
+            f"other features than it had, for example {preview(tasks[is_other])}. If these are the same tasks, check "
+            "that ids and rows have the same order, and that the features are prepared as in training; if they "
+            "are others, give them other ids"
+        )
+    return is_training & ~is_other
+
+
+def note_unnamed_features(learner: Learner, new: Features | MixedFeatures, source: Path | None) -> None:
+    """Print a note if features without names are matched with the names of training by position.
+
+    Parameters
+    ----------
+    learner : Learner
+        Fitted learner.
+    new : Features or MixedFeatures
+        Features of new tasks.
+    source : Path or None
+        File of the features.
+    """
+    from wisecrowd.cli._console import print_note
+    from wisecrowd.errors import preview
+
+    names = learner.feature_names_
+    if names is not None and getattr(new, "names", ()) is None and learner.feature_encoder_ is None:
+        print_note(
+            f"Note: the features in {source} have no names and are matched by position with those of training: {preview(names, 8)}"
+        )
+
+
+def note_training_tasks(tasks: pd.Index, n_tasks: int, labels: str) -> None:
+    """Print a note if some predictions are of training tasks, whose labels by votes and features are elsewhere.
+
+    Parameters
+    ----------
+    tasks : Index
+        Training tasks among those that were predicted.
+    n_tasks : int
+        Number of tasks that were predicted.
+    labels : str
+        Place of the labels by votes and features.
+    """
+    from wisecrowd.cli._console import print_note
+    from wisecrowd.errors import preview
+
+    if len(tasks):
+        print_note(
+            f"Note: {len(tasks):,} of {n_tasks:,} tasks were training tasks, for example {preview(tasks)}. These predictions use "
+            f"their features only, and a score on them is too good; {labels} has the labels by votes and features"
+        )
 
 
 def describe_features(features: Features | MixedFeatures, crowd: Crowd) -> str:

@@ -115,6 +115,7 @@ def learn(
         unfitted.set_params(calibration=PREDICTION_CALIBRATION)
     contents.check_sources(features, texts, images, encoder, text_column)
     source = texts or images or feature_files.require_features(features, votes, "a classifier")
+    feature_files.refuse_votes_as_features(features, votes)
     inputs = [path for path in (votes, source, predict, gold, score) if path is not None]
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]
     if output is not None and is_main_process():
@@ -141,6 +142,14 @@ def learn(
     assessment = fitting.assess_fit(fitted, crowd, gold_truth)
     estimate = None if assessment is None else assessment.labels
     fitting.warn_assessment(assessment)
+    feature_files.warn_problems(fitted, X, crowd)
+    if new is not None:
+        rows = new.table if len(new.shape) == 1 else new.rows  # type: ignore[union-attr]
+        training = feature_files.find_training_tasks(fitted, rows, new.tasks)
+        if not quiet:
+            feature_files.note_unnamed_features(fitted, new, predict)
+            labels = fitting.LABELS if output is None else str(output / fitting.LABELS)
+            feature_files.note_training_tasks(new.tasks[training], len(new.tasks), labels)
     summary = fitting.summarise_fit(fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), estimate)
     summary |= fitting.summarise_assessment(assessment)
     summary["features"] = {"shape": list(feature_table.shape), "tasks": len(feature_table.tasks)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _contents as contents
+from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
@@ -100,8 +101,10 @@ def predict(
     learner = load_learner(model)
     source = features or texts or images
     new = _read_new_tasks(learner, features, texts, images, task=task, column=text_column)
+    X = new.table if len(new.shape) == 1 else new.rows  # type: ignore[union-attr]
     try:
-        posterior = learner.predict_proba(new.table if len(new.shape) == 1 else new.rows)  # type: ignore[union-attr]
+        posterior = learner.predict_proba(X)
+        training = feature_files.find_training_tasks(learner, X, new.tasks)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     table = make_predictions(posterior, new.tasks, learner.classes_, proba=proba)
@@ -109,7 +112,7 @@ def predict(
         "model": str(model), "method": learner.name, "source": str(source), "tasks": len(table),
         "labels": {str(name): int(n) for name, n in table["label"].value_counts(sort=False).items()},
         "mean_confidence": round(float(posterior.max(axis=1).mean()), 6) if len(posterior) else None,
-        "is_calibrated": is_calibrated(learner),
+        "is_calibrated": is_calibrated(learner), "training_tasks": int(training.sum()),
     }  # fmt: skip
     if score is not None:
         summary["score"] = _score(score, posterior, new.tasks, learner.classes_, task=gold_task, label=gold_label)
@@ -118,6 +121,11 @@ def predict(
         write_all({output: table_of(table, lambda rows: guard.table(rows, name=output.name))})
         guard.warn()
         summary["output"] = str(output)
+    if not quiet:
+        feature_files.note_unnamed_features(learner, new, source)
+        places = [folder / fitting.LABELS for folder in (model, model.resolve().parent)]
+        labels = next((str(place) for place in places if place.is_file()), f"{fitting.LABELS} of the run of training")
+        feature_files.note_training_tasks(new.tasks[training], len(new.tasks), labels)
     if as_json:
         show_json(summary)
     elif not quiet:

@@ -23,7 +23,7 @@ from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.arrays import read_npz
-from wisecrowd.io.tables.columns import find_column
+from wisecrowd.io.tables.columns import find_column, find_columns
 from wisecrowd.io.tables.excel import SUFFIXES as EXCEL_SUFFIXES
 from wisecrowd.io.tables.excel import read_sheet
 from wisecrowd.io.tables.parquet import read_table
@@ -273,7 +273,10 @@ def _read(
                 features = MixedFeatures(features.table.set_axis(tasks))
             else:
                 features = replace(features, tasks=tasks)
-        _check_unique(features.tasks)
+        _check_unique(
+            features.tasks,
+            [*map(str, features.table.columns)] if isinstance(features, MixedFeatures) else [*(features.names or ())],
+        )
         if not len(features.tasks) or 0 in features.shape:
             raise InputError("there are no features in it; expected a column of task ids and columns of numbers")
         if isinstance(features, Features):
@@ -281,13 +284,19 @@ def _read(
         return features
 
 
-def _check_unique(tasks: pd.Index) -> None:
+def _check_unique(tasks: pd.Index, names: list[str]) -> None:
     """Raise an error if a task has several rows."""
-    if not tasks.is_unique:
-        raise InputError(
-            f"several rows for {preview(tasks[tasks.duplicated()].unique())}; keep one per task. If this is not a task id, "
-            "call the column of task ids 'task'"
-        )
+    if tasks.is_unique:
+        return
+    repeated = preview(tasks[tasks.duplicated()].unique())
+    try:
+        columns = find_columns(names, {"worker": None, "label": None})
+    except MissingColumn:
+        advice = "keep one per task. If this is not a task id, call the column of task ids 'task'"
+    else:
+        votes = f"it looks like a file of votes, with the columns {preview(columns.values())}"
+        advice = f"{votes}; expected a row of features for each task"
+    raise InputError(f"several rows for {repeated}; {advice}")
 
 
 def _check_range(features: Features) -> None:
