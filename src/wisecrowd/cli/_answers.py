@@ -294,10 +294,12 @@ def aggregate_answers(
     documents = read_documents(answers) if getattr(unfitted, "uses_documents", False) else None
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd) if documents is None else unfitted.fit(crowd, documents)
+    warnings = fitting.warn_marks(fitted)
     if answers.answer_type == "pairwise":
         tables, facts, summary = _describe_scores(fitted)
     elif answers.answer_type in MARKS:
         tables, facts, summary = _describe_objects(fitted)
+        summary["warnings"] = warnings
     elif answers.answer_type == "masks":
         tables, facts, summary = _describe_masks(fitted)
     elif answers.answer_type == "texts":

@@ -166,6 +166,8 @@ def report(
                 model=method, command=_command(ctx),
             )  # fmt: skip
             _save(page, output)
+        for warning in page.warnings:
+            warn(warning)
         if not quiet:
             _print_size(f"{votes}: {other_answers.description}", describe_crowd(answer_votes), output, page)
         return

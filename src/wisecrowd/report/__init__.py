@@ -392,7 +392,7 @@ def _build_objects(
                 command=command,
             )
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
-    return Report(render_report(content, {}, "answers.html"))
+    return Report(render_report(content, {}, "answers.html"), tuple(content.get("warnings", ())))
 
 
 def _build_scores(

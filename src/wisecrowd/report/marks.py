@@ -91,6 +91,7 @@ def build_mark_content(
         build_method_section(methods, "decision"),
     ]
     return {
+        "warnings": diagnosis.model.warnings_,
         "tiles": tiles,
         "sentences": _write_sentences(diagnosis),
         "findings": list_findings(crowd),
