@@ -253,3 +253,16 @@ def test_answers_that_are_no_votes_are_counted(tmp_path: Path) -> None:
     annotations = [{"completed_by": 1, "result": [result]}, {"completed_by": 2, "result": [], "was_cancelled": True}]
     (tmp_path / "export.json").write_text(json.dumps([{"id": 7, "data": {}, "annotations": annotations}]))
     assert VoteSource.detect(tmp_path / "export.json").read_counted().counts.left_out == {"cancelled": 1}
+
+
+def test_labels_that_look_like_texts_are_named(tmp_path: Path) -> None:
+    rows = [f"t{task},w{worker},cat {worker} sits on mat {task}" for task in range(3) for worker in range(3)]
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(["task,worker,label", *rows]))
+    with pytest.warns(
+        DataWarning, match="labels look like texts: 9 of 9 are different.*rename the column of labels to text"
+    ):
+        crowd = wc.read(path)
+    assert wc.read(path, classes=list(crowd.classes)).n_votes == 9  # without a warning, which would be an error here
+    names = [finding.name for finding in wc.check_votes(path).findings]
+    assert "labels-look-like-texts" in names

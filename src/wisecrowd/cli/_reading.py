@@ -18,7 +18,7 @@ from wisecrowd.cli._options import flag
 if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io import VoteSource
-    from wisecrowd.io.vote_table import CountedVotes
+    from wisecrowd.io.vote_table import ReadVotes
 
 PANEL = "Reading the votes"
 #: Votes of a worker on a task from which columns are probably swapped if there are more classes than tasks.
@@ -170,7 +170,7 @@ class Reading:
         """Read the votes. An error names all problems of the file and the options that resolve them."""
         return self.read_counted(source).crowd
 
-    def read_counted(self, source: VoteSource) -> CountedVotes:
+    def read_counted(self, source: VoteSource) -> ReadVotes:
         """Read the votes as `read` does, with the numbers of rows that reading removed or changed, for the record of a run."""
         from wisecrowd.errors import InputError
         from wisecrowd.io.vote_table import ReadOptions

@@ -22,7 +22,8 @@ from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.similar_ids import describe_similar_ids
 from wisecrowd.io.tables.spellings import match_spellings
-from wisecrowd.io.vote_table import CountedVotes, ReadOptions, RowCounts, TruthTable, VoteTable
+from wisecrowd.io.tables.text_labels import are_texts
+from wisecrowd.io.vote_table import ReadOptions, ReadVotes, RowCounts, TruthTable, VoteTable
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.exported_answers import ExportedAnswers
@@ -127,7 +128,7 @@ class VoteSource:
         """
         return self.read_counted(options).crowd
 
-    def read_counted(self, options: ReadOptions | None = None) -> CountedVotes:
+    def read_counted(self, options: ReadOptions | None = None) -> ReadVotes:
         """Read and validate the votes, and count the rows that the rules of reading removed or changed.
 
         Parameters
@@ -137,7 +138,7 @@ class VoteSource:
 
         Returns
         -------
-        CountedVotes
+        ReadVotes
             The votes and the counts.
         """
         options = options or ReadOptions()
@@ -174,7 +175,19 @@ class VoteSource:
                     DataWarning,
                     stacklevel=4,
                 )
-        return CountedVotes(crowd, counts)
+            elif are_texts(crowd.classes, len(crowd.classes), crowd.n_votes):
+                question = [] if options.question is None else ["--question", options.question]
+                advice = shlex.join(["wisecrowd", "aggregate", self.name, *question, "-m", "rover"])
+                if not self.format.is_tool:
+                    advice = "rename the column of labels to text, and see docs/texts.md for the commands"
+                warnings.warn(
+                    f"{self.name}: the labels look like texts: {len(crowd.classes):,} of {crowd.n_votes:,} are different, and most "
+                    f"have several words ({preview(crowd.classes)}), but each is a class of its own; if they are texts, such as "
+                    f"captions: {advice}; if they are names of classes, list them as classes= (--classes)",
+                    DataWarning,
+                    stacklevel=4,
+                )
+        return ReadVotes(crowd, counts)
 
     def _report_dropped(self, counts: RowCounts) -> None:
         """Log how many rows the rules for missing values and repeated votes dropped, and warn if most are repeated votes."""

@@ -152,7 +152,7 @@ class RowCounts:
         }
 
 
-class CountedVotes(NamedTuple):
+class ReadVotes(NamedTuple):
     """Votes and the numbers of rows that reading removed or changed.
 
     Parameters
@@ -338,7 +338,7 @@ class VoteTable:
         """
         return self.to_counted_crowd(options).crowd
 
-    def to_counted_crowd(self, options: ReadOptions) -> CountedVotes:
+    def to_counted_crowd(self, options: ReadOptions) -> ReadVotes:
         """Validate the votes, build a crowd, and count the rows that the rules removed.
 
         Parameters
@@ -348,7 +348,7 @@ class VoteTable:
 
         Returns
         -------
-        CountedVotes
+        ReadVotes
             The votes and the counts.
 
         Raises
@@ -402,7 +402,7 @@ class VoteTable:
             respelled=self.respelled,
             left_out=self.left_out,
         )
-        return CountedVotes(crowd, counts)
+        return ReadVotes(crowd, counts)
 
     def _check_rows(self, table: pa.Table, options: ReadOptions) -> None:
         """Report invalid rows by line number, while the rows are still in the order of the file."""
