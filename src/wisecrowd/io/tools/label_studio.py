@@ -416,9 +416,11 @@ def read_min_export(path: Path) -> ExportedAnswers:
 
 def _find_min_texts(records: list[_Record], export: ExportedAnswers) -> None:
     """Mark the questions whose answers look like texts of a text area, because JSON_MIN does not name the control."""
+    # The form of these answers names their control.
+    named = {name for record in records for name, value in record.items() if _find_answer_key(value)}
     for name, question in export.questions.items():
-        if any(_find_answer_key(record.get(name)) for record in records):
-            continue  # the form of an answer names its control
+        if name in named:
+            continue
         distinct = dict.fromkeys(label for labels in question.labels for label in labels)
         if not are_texts(distinct, len(distinct), sum(map(len, question.labels))):
             continue
