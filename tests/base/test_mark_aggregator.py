@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from wisecrowd import BoxConsensus, BoxCrowd, Crowd, PointConsensus, SpanConsensus, load
-from wisecrowd.base.mark_aggregator import MarkAggregator
+from wisecrowd.base.mark_aggregator import MIN_RELIABLE_CANDIDATES, MarkAggregator
 from wisecrowd.errors import InputError, NoPosterior, UsageError
 from wisecrowd.simulate.marks import simulate_boxes, simulate_points, simulate_spans
 
@@ -72,3 +73,20 @@ def test_not_fitted_is_said() -> None:
     with pytest.raises(UsageError, match="not fitted yet"):
         _ = BoxConsensus().objects_
     assert np.isfinite(BoxConsensus().fit(CROWDS["boxes"]).trace_).all()
+
+
+def test_confidences_on_few_objects_have_a_warning() -> None:
+    rows = [(task, worker, 0, 2) for task in ("s", "t") for worker in "abcd"]
+    rows += [(task, worker, 5, 8) for task in ("s", "t") for worker in "ab"]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "start", "end"])
+    few = SpanConsensus().fit(frame)
+    assert few.candidates_.query("n_marks == 2")["confidence"].min() > 0.99, (
+        "nothing shows what a false object looks like"
+    )
+    (warning,) = few.warnings_
+    assert "only 4 candidate objects on 2 tasks" in warning
+    assert "Confidences are not reliable" in warning
+    assert not SpanConsensus(model="majority").fit(frame).warnings_, "a share of workers is no estimate"
+    enough = SpanConsensus().fit(simulate_spans(n_tasks=MIN_RELIABLE_CANDIDATES // 3, random_state=0).crowd)
+    assert len(enough.candidates_) >= MIN_RELIABLE_CANDIDATES
+    assert enough.warnings_ == ()

@@ -216,7 +216,12 @@ def test_holes_are_an_error_unless_dropped(run: Any, tmp_path: Path) -> None:
     path.write_text("task,worker,label\n1,ann,cat\n1,bob,\n", encoding="utf-8")
     assert run("aggregate", path).exit_code == 1
     result = run("aggregate", path, "--missing", "drop", "--json")
-    assert json.loads(result.stdout)["input"]["votes"] == 1
+    made_from = json.loads(result.stdout)["input"]
+    assert made_from["votes"] == 1
+    assert made_from["rows"] == {
+        "read": 2, "dropped_missing": 1, "dropped_repeated": 0, "respelled": {}, "left_out": {}
+    }  # fmt: skip
+    assert "dropped 1 of 2 rows: 1 with a missing value" in result.stderr
 
 
 def test_nobody_knows_who_said_what(run: Any, votes: Path) -> None:

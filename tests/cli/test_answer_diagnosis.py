@@ -79,3 +79,18 @@ def test_marks_and_texts(run: Any, tmp_path: Path, simulate: Any, phrases: list[
     workers = pd.read_csv(tmp_path / "out" / "workers.csv", index_col=0)
     assert (workers["flags"].notna().astype(int).diff().dropna() <= 0).all()  # flagged workers come first
     assert len(pd.read_csv(tmp_path / "out" / "tasks.csv")) == 30
+
+
+def test_few_objects_have_the_same_warning_in_every_view(run: Any, tmp_path: Path) -> None:
+    simulate_boxes(n_tasks=3, n_workers=6, random_state=0).crowd.to_frame().to_csv(tmp_path / "few.csv", index=False)
+    results = [run("aggregate", "few.csv", "--json"), run("diagnose", "few.csv", "--json")]
+    warnings = [
+        json.loads(results[0].stdout)["summary"]["warnings"],
+        json.loads(results[1].stdout)["crowd"]["warnings"],
+    ]
+    results.append(run("report", "few.csv", "--no-compare", "-o", "page.html"))
+    assert "Confidences are not reliable" in warnings[0][0]
+    assert warnings[0] == warnings[1]
+    assert all(f"Warning: {warnings[0][0]}" in result.stderr for result in results)
+    assert f"<strong>Warning:</strong> {warnings[0][0]}" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not json.loads(run("aggregate", "few.csv", "-p", "model=majority", "--json").stdout)["summary"]["warnings"]

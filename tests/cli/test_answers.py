@@ -258,3 +258,21 @@ def test_answers_of_a_tool_are_texts_if_the_method_takes_texts(run: Any, tmp_pat
     assert run("aggregate", path, "-m", "rover", "-o", tmp_path / "out").exit_code == 0
     assert pd.read_csv(tmp_path / "out" / "texts.csv")["text"].tolist() == ["a cat sat"]
     assert "3 votes" in run("aggregate", path, "-m", "majority-vote").stdout
+
+
+def test_captions_in_json_min_are_texts_unless_a_method_takes_classes(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "min.json"
+    records = [
+        {"id": task, "image": "i", "caption": f"cat {worker} sits on mat {task}", "annotator": worker, "annotation_id": 1,
+         "lead_time": 1.0}
+        for task in (1, 2, 3) for worker in (1, 2)
+    ]  # fmt: skip
+    path.write_text(json.dumps(records))
+    result = run("aggregate", path)
+    assert "texts (question caption)" in result.stdout
+    assert "JSON_MIN does not say which control they come from" in result.stderr
+    assert "JSON_MIN" not in run("aggregate", path, "-m", "rover").stderr
+    result = run("aggregate", path, "-m", "majority-vote")
+    assert "6 votes" in result.stdout
+    assert "the labels look like texts" in result.stderr
+    assert "6 votes" in run("plan", path, "--budget", "3").stdout

@@ -92,9 +92,20 @@ def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path
     assert said.exit_code == 2
     assert "--force" in said.stderr
     assert "precious" in page.read_text(encoding="utf-8")
-    assert run("report", votes, QUICK, "-o", page, "--force").exit_code == 0
+    said = run("report", votes, QUICK, "-o", page, "--force")
+    assert said.exit_code == 0
+    assert f"Note: replaced {page}, which was not a wisecrowd report" in said.stderr
     assert report.is_report(page)
-    assert run("report", votes, QUICK, "-o", page).exit_code == 0, "a report may replace an earlier one"
+    said = run("report", votes, QUICK, "-o", page)
+    assert said.exit_code == 0, "a report may replace an earlier one"
+    assert "replaced" not in said.stderr
+    others = tmp_path / "others.csv"
+    others.write_text("task,worker,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n2,bob,cat\n", encoding="utf-8")
+    said = run("report", others, QUICK, "-o", page, "-q")
+    assert said.exit_code == 0
+    assert f"Note: replaced the report {votes.stem!r} on other votes, which was in {page}" in said.stderr
+    page.write_text('<meta name="generator" content="wisecrowd 0.2.0 review">', encoding="utf-8")
+    assert run("report", votes, QUICK, "-o", page).exit_code == 2, "other pages of wisecrowd are not reports"
     said = run("report", votes, QUICK, "-o", votes, "--force")
     assert said.exit_code == 2
     assert "is an input file and would be overwritten" in said.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import wisecrowd
 from wisecrowd import BoxCrowd, PointCrowd, PolygonCrowd, SpanCrowd
 from wisecrowd.data.mark_matches import find_mark_pairs, find_overlaps, match_marks
 from wisecrowd.data.polygon_rings import parse_polygons
@@ -65,3 +66,14 @@ def test_polygons_match_by_their_areas_and_not_by_their_boxes() -> None:
 def test_nothing_matches_nothing() -> None:
     crowd = SpanCrowd.from_frame(FRAME)
     assert len(match_marks(crowd, np.empty(0, int), np.empty((0, 2))).mark) == 0
+
+
+@pytest.mark.parametrize("kind", ["boxes", "points", "polygons", "spans"])
+def test_pairs_with_objects_are_those_among_all_pairs(kind: str) -> None:
+    crowd = getattr(wisecrowd, f"simulate_{kind}")(n_tasks=6, n_workers=6, random_state=0).crowd
+    task, half = np.asarray(crowd.mark_task), crowd.n_marks // 2
+    words = (kind, task, crowd.coordinates, 8.0, crowd.get_rings())
+    pairs, mixed = find_mark_pairs(*words), find_mark_pairs(*words, n_marks=half)
+    is_mixed = (pairs.first < half) & (pairs.second >= half)
+    for every, some in zip(pairs, mixed, strict=True):
+        np.testing.assert_array_equal(every[is_mixed], some)

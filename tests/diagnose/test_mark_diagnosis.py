@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import BoxConsensus, BoxCrowd, diagnose_marks, simulate_boxes, simulate_points, simulate_spans
+from wisecrowd import (
+    BoxConsensus,
+    BoxCrowd,
+    PolygonConsensus,
+    diagnose_marks,
+    simulate_boxes,
+    simulate_points,
+    simulate_polygons,
+    simulate_spans,
+)
+from wisecrowd.diagnose.mark_agreement import compute_pairwise_agreement
 from wisecrowd.errors import InputError, UsageError
 
 
@@ -121,3 +133,22 @@ def test_models_and_votes_of_other_types_are_refused() -> None:
         diagnose_marks(crowd, model="dawid-skene")
     with pytest.raises(InputError, match="expected a BoxCrowd"):
         diagnose_marks({"task": [1]})  # type: ignore[arg-type]  # the mistake
+
+
+def test_polygons_are_compared_once_with_each_other_and_once_with_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wisecrowd.data import mark_matches
+
+    crowd = simulate_polygons(n_tasks=8, n_workers=6, random_state=0).crowd
+    model = PolygonConsensus().fit(crowd)
+    calls: list[int | None] = []
+    find_pairs = mark_matches.find_polygon_pairs
+
+    def count_calls(*words: Any, n_marks: int | None = None) -> Any:
+        calls.append(n_marks)
+        return find_pairs(*words, n_marks=n_marks)
+
+    monkeypatch.setattr(mark_matches, "find_polygon_pairs", count_calls)
+    diagnosis = diagnose_marks(crowd, model=model)
+    assert diagnosis.overview["workers"] == 6
+    assert sorted(calls, key=str) == [crowd.n_marks, None]
+    assert diagnosis.agreement.f1 == compute_pairwise_agreement(crowd).f1

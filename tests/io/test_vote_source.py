@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import wisecrowd as wc
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.io import VoteSource
 from wisecrowd.io.tools.projects import read_project
+from wisecrowd.io.vote_table import ReadOptions, VoteTable
 
 CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
 
@@ -217,8 +219,50 @@ def test_removed_rows_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     path.write_text("task,worker,label\nt1,ann,a\nt1,ann,b\nt1,bob,\nt2,ann,b\n")
     with caplog.at_level("INFO", "wisecrowd.io"):
         assert wc.read(path, duplicates="last", missing="drop").n_votes == 2
+    counts = VoteSource.detect(path).read_counted(ReadOptions(duplicates="last", missing="drop")).counts
+    assert counts.to_dict() == {
+        "read": 4, "dropped_missing": 1, "dropped_repeated": 1, "respelled": {}, "left_out": {}
+    }  # fmt: skip
     text = "dropped 2 of 4 rows: 1 with a missing value and 1 that repeat a worker's vote on a task"
     assert text in caplog.text
     path.write_text("task,worker,label\n" + "t1,ann,a\nt1,ann,b\n" * 6)
     with pytest.warns(DataWarning, match="11 of 12 rows were dropped because the same worker"):
         wc.read(path, duplicates="first")
+
+
+def test_respelled_rows_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(
+        "task,worker,label\nt1,ann,cat\nt1,bob,CAT\nt2,ann,cat\nt2,bob,Cat\nT2,eve,dog\n"
+    )
+    read = VoteSource.detect(tmp_path / "votes.csv").read_counted(ReadOptions(normalise=True))
+    assert read.counts.respelled == {"task": 1, "label": 2}
+    assert read.crowd.n_votes == read.counts.n_rows == 5
+
+
+def test_incomplete_rows_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    drop = VoteTable.drop_incomplete_rows
+    monkeypatch.setattr(VoteTable, "drop_incomplete_rows", lambda table: (calls.append(1), drop(table))[1])
+    (tmp_path / "votes.csv").write_text("task,worker,label\nt1,ann,a\nt1,bob,\n")
+    assert wc.read(tmp_path / "votes.csv", missing="drop").n_votes == 1
+    assert len(calls) == 1
+
+
+def test_answers_that_are_no_votes_are_counted(tmp_path: Path) -> None:
+    result = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    annotations = [{"completed_by": 1, "result": [result]}, {"completed_by": 2, "result": [], "was_cancelled": True}]
+    (tmp_path / "export.json").write_text(json.dumps([{"id": 7, "data": {}, "annotations": annotations}]))
+    assert VoteSource.detect(tmp_path / "export.json").read_counted().counts.left_out == {"cancelled": 1}
+
+
+def test_labels_that_look_like_texts_are_named(tmp_path: Path) -> None:
+    rows = [f"t{task},w{worker},cat {worker} sits on mat {task}" for task in range(3) for worker in range(3)]
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(["task,worker,label", *rows]))
+    with pytest.warns(
+        DataWarning, match="labels look like texts: 9 of 9 are different.*rename the column of labels to text"
+    ):
+        crowd = wc.read(path)
+    assert wc.read(path, classes=list(crowd.classes)).n_votes == 9  # without a warning, which would be an error here
+    names = [finding.name for finding in wc.check_votes(path).findings]
+    assert "labels-look-like-texts" in names

@@ -54,6 +54,8 @@ def test_names_change_nothing_but_names(hostile: report.Report, page_of: Any) ->
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in other.tags]
     for (tag, actual), (_, expected) in zip(page.tags, other.tags, strict=True):
         assert list(actual) == list(expected)
+        if actual.get("name") == "wisecrowd-votes":
+            continue  # the digest of the votes, which depends on names
         for name in set(actual) - {"data-text"}:
             assert actual[name] == expected[name], (tag, name)
     for table in ("worker-table", "task-table", "class-table"):

@@ -170,6 +170,22 @@ def test_the_report_shows_them(page: str, figures: dict[str, Any], assessment: C
     assert all(f"<strong>Warning:</strong> {warning}" in page for warning in figures["warnings"])
 
 
+def test_truth_for_evaluation_changes_no_figure(
+    votes: Path, figures: dict[str, Any], assessment: CrowdAssessment
+) -> None:
+    """``--score`` is compared with the labels and never enters what is computed, in any view."""
+    truth = assessment.labels.table["label"].rename_axis("task").rename("truth").iloc[:40]
+    path, page = votes.parent / "score.csv", votes.parent / "scored.html"
+    truth.to_csv(path)
+    record = json.loads(run("aggregate", votes, "--score", path, "--json"))["summary"]
+    assert record["figures"] == figures
+    run("report", votes, "--score", path, "-o", page, "--no-compare", "-q")
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    expected = f"{format_percent(assessment.accuracy.accuracy)} of the labels are expected to be right"
+    assert f"{expected} ({describe_interval(assessment)})" in text
+    assert f"On {len(truth)} gold tasks" in text
+
+
 def test_the_service_and_its_page_show_them(
     state: QuestionState, figures: dict[str, Any], assessment: CrowdAssessment
 ) -> None:

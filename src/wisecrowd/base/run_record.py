@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -26,7 +27,9 @@ MAX_LISTED_CLASSES = 1000
 _RECORDED_PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
 
 
-def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
+def record_run(
+    method: Method, crowd: AnyCrowd, *, rows: Mapping[str, Any] | None = None, **extra: Any
+) -> dict[str, Any]:
     """Return method, parameters, seed, duration, convergence, versions and input digest of a fit.
 
     Parameters
@@ -35,6 +38,8 @@ def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
         Fitted method.
     crowd : Crowd or ShardedCrowd
         Votes of the fit.
+    rows : mapping, default=None
+        Numbers of rows that reading removed or changed.
     **extra : object
         Further entries.
 
@@ -60,7 +65,7 @@ def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
         "iterations": getattr(method, "n_iter_", None),
         "converged": getattr(method, "converged_", None),
         "objective": None if trace is None or len(trace) == 0 else float(trace[-1]),
-        **describe_environment(crowd),
+        **describe_environment(crowd, rows=rows),
         **extra,
     }
 
@@ -85,6 +90,8 @@ def _describe_input(
 
 def describe_environment(
     crowd: AnyCrowd | Comparisons | LabelSetCrowd | MarkCrowd | MaskCrowd | ScoreCrowd | TextCrowd,
+    *,
+    rows: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the sizes and the digest of the input, the versions of packages, and the time.
 
@@ -92,6 +99,8 @@ def describe_environment(
     ----------
     crowd : Crowd, ShardedCrowd, Comparisons, LabelSetCrowd, MarkCrowd, MaskCrowd, ScoreCrowd or TextCrowd
         Votes.
+    rows : mapping, default=None
+        Numbers of rows that reading removed or changed; recorded with the input.
 
     Returns
     -------
@@ -104,7 +113,8 @@ def describe_environment(
     >>> describe_environment(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["votes"]
     1
     """
-    return {"input": _describe_input(crowd), **describe_versions()}
+    recorded_rows = {} if rows is None else {"rows": dict(rows)}
+    return {"input": {**_describe_input(crowd), **recorded_rows}, **describe_versions()}
 
 
 def describe_versions() -> dict[str, Any]:

@@ -79,6 +79,7 @@ def diagnose_answers(
         elif isinstance(crowd, MarkCrowd):
             marks = diagnose_marks(crowd, model=method)
             overview, model, facts = marks.overview, marks.model.name, _describe_marks(marks)
+            overview = {**overview, "warnings": fitting.warn_marks(marks.model)}
             tables = {WORKERS: marks.workers, TASKS: marks.tasks}
         elif isinstance(crowd, MaskCrowd):
             masks = diagnose_masks(crowd, model=method)

@@ -66,9 +66,9 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
     as_texts = bool(methods) and all(getattr(find(name), "answer_types", ()) == ("texts",) for name in methods)
     answers = find_answer_table(source, columns=columns, question=reading.question, as_texts=as_texts)
     if answers is not None and answers.source.format.is_tool:
-        if answers.answer_type in OBJECTS_AND_TEXTS:
+        if answers.answer_type in OBJECTS_AND_TEXTS and not answers.is_assumed:
             return answers
-        # Sets of options may also be classes, for methods that were named.
+        # Sets of options, and answers that are assumed to be texts, may also be classes, for methods that were named.
         suits = all(answers.answer_type in getattr(find(name), "answer_types", ()) for name in methods)
         return answers if suits else None
     if answers is not None and answers.answer_type == "scores" and reading.label is not None:
@@ -224,7 +224,7 @@ def refuse_objects_and_texts(votes: Path, reading: Reading, command: str) -> Non
     if reading.label is not None:
         return
     answers = find_answers(votes, reading)
-    if answers is not None and answers.answer_type in OBJECTS_AND_TEXTS:
+    if answers is not None and answers.answer_type in OBJECTS_AND_TEXTS and not answers.is_assumed:
         raise UsageError(
             f"{answers.source.path} holds {answers.description}, and wisecrowd {command} takes votes on labels. Boxes, points, "
             "polygons, spans, masks and texts have the commands check, aggregate, diagnose, compare and report"
@@ -294,10 +294,12 @@ def aggregate_answers(
     documents = read_documents(answers) if getattr(unfitted, "uses_documents", False) else None
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd) if documents is None else unfitted.fit(crowd, documents)
+    warnings = fitting.warn_marks(fitted)
     if answers.answer_type == "pairwise":
         tables, facts, summary = _describe_scores(fitted)
     elif answers.answer_type in MARKS:
         tables, facts, summary = _describe_objects(fitted)
+        summary["warnings"] = warnings
     elif answers.answer_type == "masks":
         tables, facts, summary = _describe_masks(fitted)
     elif answers.answer_type == "texts":

@@ -336,6 +336,25 @@ def warn_assessment(assessment: CrowdAssessment | None) -> None:
         warn(warning)
 
 
+def warn_marks(fitted: Method) -> list[str]:
+    """Print the reasons not to trust the confidences of objects, before everything else.
+
+    Parameters
+    ----------
+    fitted : Method
+        Fitted method. Only those that infer objects from marks have reasons.
+
+    Returns
+    -------
+    list of str
+        Warnings, for JSON.
+    """
+    warnings = list(getattr(fitted, "warnings_", ()))
+    for warning in warnings:
+        warn(warning)
+    return warnings
+
+
 def path_text(path: Path | None) -> str | None:
     """Return a path as text for JSON, or None."""
     return None if path is None else str(path)

@@ -18,6 +18,7 @@ from wisecrowd.cli._options import flag
 if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io import VoteSource
+    from wisecrowd.io.vote_table import ReadVotes
 
 PANEL = "Reading the votes"
 #: Votes of a worker on a task from which columns are probably swapped if there are more classes than tasks.
@@ -167,15 +168,21 @@ class Reading:
 
     def read(self, source: VoteSource) -> Crowd:
         """Read the votes. An error names all problems of the file and the options that resolve them."""
-        from wisecrowd import io
-        from wisecrowd.errors import InputError
+        return self.read_counted(source).crowd
 
+    def read_counted(self, source: VoteSource) -> ReadVotes:
+        """Read the votes as `read` does, with the numbers of rows that reading removed or changed, for the record of a run."""
+        from wisecrowd.errors import InputError
+        from wisecrowd.io.vote_table import ReadOptions
+
+        options = {name: value for name, value in self.read_arguments().items() if name != "format"}
         try:
-            crowd = io.read(source, **self.read_arguments())
+            votes = source.read_counted(ReadOptions(**options))
+            crowd = votes.crowd
             self._warn_swapped_names()
             self._warn_single_class(crowd)
             self._warn_swapped_columns(crowd)
-            return crowd
+            return votes
         except InputError as error:
             error.args = (f"{error}{self._describe_other_problems(source)}",)  # in place: subclasses carry attributes
             raise

@@ -172,7 +172,7 @@ def aggregate(
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
@@ -203,7 +203,7 @@ def aggregate(
         "gold": fitting.path_text(gold),
         "score": fitting.path_text(score),
     }
-    run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
+    run = record_run(fitted, crowd, rows=row_counts.to_dict(), source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba, assessment=assessment)
     if output is not None:
         tables |= members_file.make_judge_tables(

@@ -129,7 +129,7 @@ def audit(
     _warn_label_sets(votes, reading, method)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         # With gold, the names of columns are those of the gold; the table of checks is usually the one that was drawn here.
         check_reading = reading if gold is None else replace(reading, gold_task=None, gold_label=None)
@@ -192,7 +192,7 @@ def audit(
         "gold": fitting.path_text(gold), "within": within, "seed": seed, "new_classes": new_classes,
         **({} if size is None else {"draw": shlex.join(["wisecrowd", "audit", *words])}),
     }  # fmt: skip
-    run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
+    run = record_run(fitted, crowd, rows=row_counts.to_dict(), source=str(votes), command=command, summary=summary)
     what = "results" if size is None else "tasks to check"
     written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what=what)
     fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)

@@ -112,7 +112,7 @@ def compare(
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
         score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
@@ -133,7 +133,7 @@ def compare(
         "methods": comparison.table.reset_index().to_dict("records"),
         "votes": str(votes), **reading.to_record(vote_source),
         "features": fitting.path_text(features), "score": fitting.path_text(score),
-        "folds": folds, "random_state": seed, **describe_environment(crowd),
+        "folds": folds, "random_state": seed, **describe_environment(crowd, rows=row_counts.to_dict()),
     }  # fmt: skip
     tables = {} if output is None else _tables(comparison)
     written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")

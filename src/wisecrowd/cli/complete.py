@@ -104,7 +104,7 @@ def complete(
     refuse_objects_and_texts(votes, reading, "complete")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
         score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     _check_kind(completer, crowd)
@@ -118,7 +118,9 @@ def complete(
             "votes": str(votes), **reading.to_record(vote_source),
             "features": fitting.path_text(source), "score": fitting.path_text(score),
         }  # fmt: skip
-        run = record_run(fitted, crowd, source=str(votes), command=command, summary=completion.summary)
+        run = record_run(
+            fitted, crowd, rows=row_counts.to_dict(), source=str(votes), command=command, summary=completion.summary
+        )
         if output is None:
             for _ in completion.count_filled(fitted.stream()):
                 pass

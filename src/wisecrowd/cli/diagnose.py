@@ -147,7 +147,7 @@ def diagnose(
         check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RATERS, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
@@ -168,7 +168,7 @@ def diagnose(
             "method": result.model.name,
             **reading.to_record(vote_source),
         }
-        run |= describe_environment(crowd)
+        run |= describe_environment(crowd, rows=row_counts.to_dict())
         tables = {} if output is None else _tables(result)
         written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
     fitting.warn_assessment(result.assessment)

@@ -123,7 +123,7 @@ def learn(
     refuse_objects_and_texts(votes, reading, "learn")
     with _heard_once(), reading.silence_notes(quiet=quiet or not is_main_process()):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
         gold_truth = None if gold is None else read_truth(gold, reading, crowd)
         score_truth = (
             None if score is None else read_truth(score, reading, crowd, use="score", other_tasks=predict is not None)
@@ -164,7 +164,7 @@ def learn(
         "gold": fitting.path_text(gold),
         "score": fitting.path_text(score),
     }
-    run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
+    run = record_run(fitted, crowd, rows=row_counts.to_dict(), source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.make_tables(fitted, estimate, proba=proba, assessment=assessment)
     if predicted is not None:
         tables[fitting.PREDICTIONS] = _table(predicted)

@@ -97,7 +97,7 @@ def plan(
     refuse_objects_and_texts(votes, reading, "plan")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
-        crowd = reading.read(vote_source)
+        crowd, row_counts = reading.read_counted(vote_source)
     chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):
@@ -118,7 +118,8 @@ def plan(
         "budget": budget, "price": price, "costs": prices, "members": fitting.path_text(members),
         "method": chosen,
         "target": target, "per_task": per_task, "per_worker": per_worker,
-        "votes": str(votes), **reading.to_record(vote_source), "random_state": seed, **describe_environment(crowd),
+        "votes": str(votes), **reading.to_record(vote_source), "random_state": seed,
+        **describe_environment(crowd, rows=row_counts.to_dict()),
     }  # fmt: skip
     tables = {
         REQUESTS: rounded(vote_plan.requests),

@@ -138,7 +138,7 @@ def report(
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         with show_progress(quiet=quiet):
             page = build(scores, truth=score_truth, texts=task_texts, title=title or votes.stem, command=_command(ctx))
-            page.save(output)
+            _save(page, output)
         if not quiet:
             _print_size(f"{votes}: {other_answers.description}", describe_crowd(scores), output, page)
         return
@@ -165,7 +165,9 @@ def report(
                 answer_votes, texts=span_texts, images=mark_images, title=title or _default_title(votes), compare=compare,
                 model=method, command=_command(ctx),
             )  # fmt: skip
-            page.save(output)
+            _save(page, output)
+        for warning in page.warnings:
+            warn(warning)
         if not quiet:
             _print_size(f"{votes}: {other_answers.description}", describe_crowd(answer_votes), output, page)
         return
@@ -191,7 +193,7 @@ def report(
             title=title or _default_title(votes), compare=compare,
             model=members_file.fit_model(chosen, crowd, member_info, gold_truth), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
-        page.save(output)
+        _save(page, output)
     for warning in page.warnings:
         warn(warning)
     if not quiet:
@@ -248,6 +250,24 @@ def _check(output: Path, inputs: list[Path], *, force: bool) -> None:
         raise UsageError(
             f"{output} exists and is not a wisecrowd report; choose another file with -o, or overwrite it with --force"
         )
+
+
+def _save(page: Report, output: Path) -> None:
+    """Write the page, with a note if it replaces a report on other votes or a file that is not a report."""
+    from wisecrowd.cli._console import print_note
+    from wisecrowd.report import read_head
+
+    is_replaced = output.exists()
+    before = read_head(output) if is_replaced else None
+    page.save(output)
+    if not is_replaced:
+        return
+    if before is None:
+        print_note(f"Note: replaced {output}, which was not a wisecrowd report")
+        return
+    after = read_head(output)
+    if after is None or before.votes_digest != after.votes_digest:
+        print_note(f"Note: replaced the report {before.title!r} on other votes, which was in {output}")
 
 
 def _command(ctx: typer.Context) -> str:

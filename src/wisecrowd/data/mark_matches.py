@@ -40,6 +40,8 @@ def find_mark_pairs(
     coordinates: Array,
     radius: float = 1.0,
     rings: PolygonRings | None = None,
+    *,
+    n_marks: int | None = None,
 ) -> SimilarPairs:
     """Return the pairs of marks of any kind on a task that overlap.
 
@@ -55,6 +57,8 @@ def find_mark_pairs(
         Distance of points at which their similarity is 1/2.
     rings : PolygonRings, default=None
         Vertices of polygons, one ring per row.
+    n_marks : int, default=None
+        If given, only pairs of one of the first ``n_marks`` rows and one of the others are returned.
 
     Returns
     -------
@@ -65,13 +69,18 @@ def find_mark_pairs(
     >>> find_mark_pairs("spans", np.zeros(2, int), np.array([[0.0, 2], [1.0, 3]])).similarity.tolist()
     [0.5]
     """
-    if kind == "points":
-        return find_point_pairs(task, coordinates, radius)
     if kind == "polygons":
         assert rings is not None
         cells = rasterise_polygons(rings, task, int(task.max(initial=-1)) + 1).cells
-        return find_polygon_pairs(task, rings, cells)
-    return (find_box_pairs if kind == "boxes" else find_span_pairs)(task, coordinates)
+        return find_polygon_pairs(task, rings, cells, n_marks=n_marks)
+    if kind == "points":
+        pairs = find_point_pairs(task, coordinates, radius)
+    else:
+        pairs = (find_box_pairs if kind == "boxes" else find_span_pairs)(task, coordinates)
+    if n_marks is None:
+        return pairs
+    is_mixed = (pairs.first < n_marks) & (pairs.second >= n_marks)
+    return SimilarPairs(pairs.first[is_mixed], pairs.second[is_mixed], pairs.similarity[is_mixed])
 
 
 def find_overlaps(
@@ -114,9 +123,8 @@ def find_overlaps(
     if rings is not None:
         assert object_rings is not None
         rings = concatenate_rings([rings, object_rings])
-    pairs = find_mark_pairs(crowd.answer_type, task, places, radius, rings)
-    is_mixed = (pairs.first < n_marks) & (pairs.second >= n_marks)
-    return MarkMatches(pairs.first[is_mixed], pairs.second[is_mixed] - n_marks, pairs.similarity[is_mixed])
+    pairs = find_mark_pairs(crowd.answer_type, task, places, radius, rings, n_marks=n_marks)
+    return MarkMatches(pairs.first, pairs.second - n_marks, pairs.similarity)
 
 
 def match_marks(
@@ -160,6 +168,33 @@ def match_marks(
     [0]
     """
     overlaps = find_overlaps(crowd, object_task, object_coordinates, radius, object_rings)
+    return select_matches(crowd, overlaps, min_similarity)
+
+
+def select_matches(crowd: MarkCrowd, overlaps: MarkMatches, min_similarity: float = MIN_SIMILARITY) -> MarkMatches:
+    """Select the match of every mark from all overlaps, as `match_marks` does.
+
+    Parameters
+    ----------
+    crowd : MarkCrowd
+        Marks.
+    overlaps : MarkMatches
+        Result of `find_overlaps`.
+    min_similarity : float, default=0.5
+        Similarity from which a mark belongs to an object.
+
+    Returns
+    -------
+    MarkMatches
+        Sorted by mark.
+
+    Examples
+    --------
+    >>> from wisecrowd.data.spans import SpanCrowd
+    >>> crowd = SpanCrowd.from_frame({"task": ["d"], "worker": ["ann"], "start": [0], "end": [4]})
+    >>> select_matches(crowd, find_overlaps(crowd, np.array([0, 0]), np.array([[0.0, 1], [2.0, 4]]))).target.tolist()
+    [1]
+    """
     is_near = overlaps.similarity >= min_similarity
     mark, target, similarity = overlaps.mark[is_near], overlaps.target[is_near], overlaps.similarity[is_near]
     order = np.lexsort((target, -similarity, mark))

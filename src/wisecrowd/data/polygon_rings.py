@@ -317,7 +317,9 @@ def rasterise_polygons(rings: PolygonRings, task: NDArray[np.integer], n_tasks: 
     return PolygonGrid(cells, origin, cell_size)
 
 
-def find_polygon_pairs(task: NDArray[np.integer], rings: PolygonRings, cells: MaskRuns) -> SimilarPairs:
+def find_polygon_pairs(
+    task: NDArray[np.integer], rings: PolygonRings, cells: MaskRuns, *, n_marks: int | None = None
+) -> SimilarPairs:
     """Return the pairs of polygons on a task that overlap, with their Dice coefficients.
 
     Parameters
@@ -328,6 +330,8 @@ def find_polygon_pairs(task: NDArray[np.integer], rings: PolygonRings, cells: Ma
         Polygons.
     cells : MaskRuns
         Cells of every polygon, from `rasterise_polygons`.
+    n_marks : int, default=None
+        If given, only pairs of one of the first ``n_marks`` polygons and one of the others are compared.
 
     Returns
     -------
@@ -341,6 +345,9 @@ def find_polygon_pairs(task: NDArray[np.integer], rings: PolygonRings, cells: Ma
     [0.5]
     """
     pairs = find_box_pairs(task, rings.boxes)
+    if n_marks is not None:
+        is_mixed = (pairs.first < n_marks) & (pairs.second >= n_marks)
+        pairs = SimilarPairs(pairs.first[is_mixed], pairs.second[is_mixed], pairs.similarity[is_mixed])
     shared = np.empty(len(pairs.first))
     for begin in range(0, len(shared), PAIRS_PER_CHUNK):
         part = slice(begin, begin + PAIRS_PER_CHUNK)

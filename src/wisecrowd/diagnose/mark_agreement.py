@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.mark_matches import find_mark_pairs
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.overlaps import SimilarPairs
 from wisecrowd.data.spans import SpanCrowd
 
 Array = NDArray[np.float64]
@@ -47,7 +48,7 @@ class MarkAgreement(NamedTuple):
 
 
 def compute_pairwise_agreement(
-    crowd: MarkCrowd, *, min_similarity: float = OVERLAP, radius: float = 1.0
+    crowd: MarkCrowd, *, min_similarity: float = OVERLAP, radius: float = 1.0, pairs: SimilarPairs | None = None
 ) -> MarkAgreement:
     """Compute the agreement of every two workers on the tasks that both have seen.
 
@@ -60,6 +61,8 @@ def compute_pairwise_agreement(
         union of 1/2.
     radius : float, default=1.0
         Distance of points at which their similarity is 1/2.
+    pairs : SimilarPairs, default=None
+        Pairs of marks that overlap, if they are known; computed otherwise.
 
     Returns
     -------
@@ -72,7 +75,8 @@ def compute_pairwise_agreement(
     >>> [round(compute_pairwise_agreement(crowd, min_similarity=value).f1, 2) for value in (0.5, 1.0)]
     [0.67, 0.0]
     """
-    pairs = find_mark_pairs(crowd.answer_type, crowd.mark_task, crowd.coordinates, radius, crowd.get_rings())
+    if pairs is None:
+        pairs = find_mark_pairs(crowd.answer_type, crowd.mark_task, crowd.coordinates, radius, crowd.get_rings())
     worker, n_workers = crowd.mark_worker, crowd.n_workers
     is_match = (pairs.similarity >= min_similarity - TOLERANCE) & (worker[pairs.first] != worker[pairs.second])
     is_match &= crowd.label[pairs.first] == crowd.label[pairs.second]

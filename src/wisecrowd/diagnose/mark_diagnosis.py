@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from wisecrowd.base.default_method import DEFAULT_METHODS
 from wisecrowd.base.mark_aggregator import MarkAggregator
 from wisecrowd.base.registry import find
+from wisecrowd.data.mark_matches import find_mark_pairs
 from wisecrowd.data.marks import MarkCrowd
+from wisecrowd.data.overlaps import SimilarPairs
 from wisecrowd.data.spans import SpanCrowd
 from wisecrowd.diagnose.mark_agreement import HALF_IOU, MarkAgreement, compute_alpha_u, compute_pairwise_agreement
 from wisecrowd.diagnose.mark_habits import describe_habits
@@ -199,7 +201,13 @@ class MarkDiagnosis:
     @cached_property
     def agreement(self) -> MarkAgreement:
         """Agreement of every two workers on overlapping marks of the same class."""
-        return compute_pairwise_agreement(self.crowd, radius=self._radius)
+        return compute_pairwise_agreement(self.crowd, pairs=self._mark_pairs)
+
+    @cached_property
+    def _mark_pairs(self) -> SimilarPairs:
+        """Pairs of marks that overlap, which every measure of agreement needs."""
+        crowd = self.crowd
+        return find_mark_pairs(crowd.answer_type, crowd.mark_task, crowd.coordinates, self._radius, crowd.get_rings())
 
     @cached_property
     def expected_scores(self) -> dict[str, float]:
@@ -238,10 +246,13 @@ class MarkDiagnosis:
         """Return the measures of agreement that suit the kind of marks."""
         crowd, figures = self.crowd, {"agreement": self.agreement.f1}
         if isinstance(crowd, SpanCrowd):
-            figures["agreement_exact"] = compute_pairwise_agreement(crowd, min_similarity=1.0).f1
+            figures["agreement_exact"] = compute_pairwise_agreement(
+                crowd, min_similarity=1.0, pairs=self._mark_pairs
+            ).f1
             figures["alpha_u"] = compute_alpha_u(crowd)
         elif crowd.has_size:
-            figures["agreement_iou50"] = compute_pairwise_agreement(crowd, min_similarity=HALF_IOU).f1
+            agreement = compute_pairwise_agreement(crowd, min_similarity=HALF_IOU, pairs=self._mark_pairs)
+            figures["agreement_iou50"] = agreement.f1
         if crowd.has_size:
             figures["mean_iou"] = self.agreement.mean_iou
         return figures

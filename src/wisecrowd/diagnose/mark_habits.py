@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.mark_matches import find_overlaps, match_marks
+from wisecrowd.data.mark_matches import MarkMatches, find_overlaps, select_matches
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.polygon_rings import PolygonRings
 
@@ -57,7 +57,8 @@ def describe_habits(
     >>> describe_habits(crowd, np.array([0]), np.array([[0.0, 4]]), np.array([0]))["splits"].tolist()
     [1]
     """
-    matches = match_marks(crowd, object_task, object_coordinates, radius=radius, object_rings=object_rings)
+    overlaps = find_overlaps(crowd, object_task, object_coordinates, radius, object_rings)
+    matches = select_matches(crowd, overlaps)
     worker = crowd.mark_worker[matches.mark]
     count = np.bincount(worker, minlength=crowd.n_workers)
     columns: dict[str, Any] = {"n_matches": count}
@@ -65,9 +66,7 @@ def describe_habits(
     for name, values in shift.items():
         columns[name], columns[f"{name}_error"] = _average(values, worker, crowd.n_workers)
     if crowd.has_size:
-        columns["splits"], columns["merges"] = _count_parts(
-            crowd, object_task, object_coordinates, object_rings, matches.mark, matches.target
-        )
+        columns["splits"], columns["merges"] = _count_parts(crowd, object_coordinates, overlaps, matches)
     if crowd.n_classes > 1:
         columns["confused_share"], columns["confuses"] = _find_confusions(
             crowd, worker, crowd.label[matches.mark], object_label[matches.target]
@@ -96,17 +95,9 @@ def _average(values: Array, worker: NDArray[Any], n_workers: int) -> tuple[Array
         return mean, np.sqrt(variance / count)
 
 
-def _count_parts(
-    crowd: MarkCrowd,
-    object_task: Codes,
-    objects: Array,
-    object_rings: PolygonRings | None,
-    matched_mark: Codes,
-    matched_target: Codes,
-) -> tuple[Codes, Codes]:
+def _count_parts(crowd: MarkCrowd, objects: Array, overlaps: MarkMatches, matches: MarkMatches) -> tuple[Codes, Codes]:
     """Return the number of objects that each worker split, and of marks that cover several objects."""
-    overlaps = find_overlaps(crowd, object_task, objects, object_rings=object_rings)
-    mark, target = overlaps.mark, overlaps.target
+    mark, target, matched_mark, matched_target = overlaps.mark, overlaps.target, matches.mark, matches.target
     mark_size, object_size = _measure(crowd.coordinates)[mark], _measure(objects)[target]
     shared = overlaps.similarity * (mark_size + object_size) / 2
     own_target = np.full(crowd.n_marks, -1, dtype=np.int64)

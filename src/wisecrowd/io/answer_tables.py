@@ -140,6 +140,11 @@ class AnswerTable:
     images: VoteSource | None = None
 
     @property
+    def is_assumed(self) -> bool:
+        """Whether the type of the answers is an assumption: the columns of a table say it."""
+        return False
+
+    @property
     def description(self) -> str:
         """Noun phrase for messages: the kind of answers and their columns."""
         names = ", ".join(self.columns.values())

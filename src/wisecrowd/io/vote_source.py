@@ -22,7 +22,8 @@ from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.similar_ids import describe_similar_ids
 from wisecrowd.io.tables.spellings import match_spellings
-from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
+from wisecrowd.io.tables.text_labels import are_texts
+from wisecrowd.io.vote_table import ReadOptions, ReadVotes, RowCounts, TruthTable, VoteTable
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.exported_answers import ExportedAnswers
@@ -125,6 +126,21 @@ class VoteSource:
         Crowd
             The votes.
         """
+        return self.read_counted(options).crowd
+
+    def read_counted(self, options: ReadOptions | None = None) -> ReadVotes:
+        """Read and validate the votes, and count the rows that the rules of reading removed or changed.
+
+        Parameters
+        ----------
+        options : ReadOptions, optional
+            Names of columns, vocabularies and rules.
+
+        Returns
+        -------
+        ReadVotes
+            The votes and the counts.
+        """
         options = options or ReadOptions()
         with limit_unpacked(options.max_unpacked), prefix_errors(self.path):
             if options.question is not None and not self.format.is_tool:
@@ -132,8 +148,8 @@ class VoteSource:
             votes = self.read_table(options)
             for note in (*votes.notes, *votes.replacements):
                 log.info("%s: %s", self.name, note)
-            crowd = votes.to_crowd(options)
-            self._report_removed(votes, crowd, options)
+            crowd, counts = votes.to_counted_crowd(options)
+            self._report_dropped(counts)
         classes_are_given = votes.classes is not None or options.classes is not None
         # Ids that the user lists, or that a dataset folder has, are meant to be different.
         ids_are_given = self.format.name == "folder"
@@ -147,7 +163,7 @@ class VoteSource:
                 f"{self.name}: {sentence}; if they mean the same, use normalise=True (--normalise); "
                 f"see wisecrowd check {shlex.quote(self.name)}",
                 DataWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if crowd.classes is not None and not crowd.is_ordered and not classes_are_given:
             suspects = find_suspect_numbers(crowd.classes)
@@ -157,27 +173,33 @@ class VoteSource:
                     f"({preview(suspects)}); if they measure something, use numeric=True (--numeric); if they are names, "
                     "list them as classes= (--classes)",
                     DataWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
-        return crowd
+            elif are_texts(crowd.classes, len(crowd.classes), crowd.n_votes):
+                question = [] if options.question is None else ["--question", options.question]
+                advice = shlex.join(["wisecrowd", "aggregate", self.name, *question, "-m", "rover"])
+                if not self.format.is_tool:
+                    advice = "rename the column of labels to text, and see docs/texts.md for the commands"
+                warnings.warn(
+                    f"{self.name}: the labels look like texts: {len(crowd.classes):,} of {crowd.n_votes:,} are different, and most "
+                    f"have several words ({preview(crowd.classes)}), but each is a class of its own; if they are texts, such as "
+                    f"captions: {advice}; if they are names of classes, list them as classes= (--classes)",
+                    DataWarning,
+                    stacklevel=4,
+                )
+        return ReadVotes(crowd, counts)
 
-    def _report_removed(self, votes: VoteTable, crowd: Crowd, options: ReadOptions) -> None:
-        """Log how many rows the rules for missing values and repeated votes removed, and warn if most are repeated votes."""
-        n_rows = votes.table.num_rows
-        if crowd.n_votes == n_rows:
-            return
-        n_complete = votes.drop_incomplete_rows().table.num_rows if options.missing == "drop" else n_rows
-        n_repeated = n_complete - crowd.n_votes
-        reasons = [(n_rows - n_complete, "with a missing value"), (n_repeated, "that repeat a worker's vote on a task")]
-        listed = " and ".join(f"{n:,} {reason}" for n, reason in reasons if n)
-        log.info("%s: dropped %s of %s rows: %s", self.name, f"{n_rows - crowd.n_votes:,}", f"{n_rows:,}", listed)
-        if n_repeated > max(n_complete / 2, MAX_REPEATED_ROWS):
+    def _report_dropped(self, counts: RowCounts) -> None:
+        """Log how many rows the rules for missing values and repeated votes dropped, and warn if most are repeated votes."""
+        if sentence := counts.describe_dropped():
+            log.info("%s: %s", self.name, sentence)
+        if counts.n_repeated > max(counts.n_complete / 2, MAX_REPEATED_ROWS):
             warnings.warn(
-                f"{self.name}: {n_repeated:,} of {n_complete:,} rows were dropped because the same worker has another vote on the "
-                f"task; check that the columns of tasks and workers are right (--task, --worker), or see wisecrowd check "
-                f"{shlex.quote(self.name)}",
+                f"{self.name}: {counts.n_repeated:,} of {counts.n_complete:,} rows were dropped because the same worker has "
+                "another vote on the task; check that the columns of tasks and workers are right (--task, --worker), or see "
+                f"wisecrowd check {shlex.quote(self.name)}",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def read_truth(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.crowd import Crowd, Missing, Vocabulary
@@ -86,6 +87,87 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowCounts:
+    """Numbers of rows that the rules of reading removed or changed.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows with a vote in the file, before the rules.
+    n_incomplete : int, default=0
+        Rows that were dropped because a value is missing.
+    n_repeated : int, default=0
+        Rows that were dropped because they repeat a worker's vote on a task.
+    respelled : mapping of str to int, default={}
+        Rows with a value that took another spelling, by role (task, worker, label).
+    left_out : mapping of str to int, default={}
+        Answers in the export of a labelling tool that are no votes, by reason.
+
+    Examples
+    --------
+    >>> RowCounts(n_rows=4, n_incomplete=1, n_repeated=1).describe_dropped()
+    "dropped 2 of 4 rows: 1 with a missing value and 1 that repeat a worker's vote on a task"
+    """
+
+    n_rows: int
+    n_incomplete: int = 0
+    n_repeated: int = 0
+    respelled: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def n_complete(self) -> int:
+        """Rows without missing values."""
+        return self.n_rows - self.n_incomplete
+
+    def describe_dropped(self) -> str:
+        """Describe the dropped rows for a message.
+
+        Returns
+        -------
+        str
+            Counts by reason; empty if no row was dropped.
+        """
+        reasons = [
+            (self.n_incomplete, "with a missing value"), (self.n_repeated, "that repeat a worker's vote on a task")
+        ]  # fmt: skip
+        listed = " and ".join(f"{n:,} {reason}" for n, reason in reasons if n)
+        n_dropped = self.n_incomplete + self.n_repeated
+        return f"dropped {n_dropped:,} of {self.n_rows:,} rows: {listed}" if n_dropped else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts for JSON.
+
+        Returns
+        -------
+        dict
+            ``read``, ``dropped_missing``, ``dropped_repeated``, ``respelled`` and ``left_out``.
+        """
+        return {
+            "read": self.n_rows,
+            "dropped_missing": self.n_incomplete,
+            "dropped_repeated": self.n_repeated,
+            "respelled": dict(self.respelled),
+            "left_out": dict(self.left_out),
+        }
+
+
+class ReadVotes(NamedTuple):
+    """Votes and the numbers of rows that reading removed or changed.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    counts : RowCounts
+        Numbers of rows.
+    """
+
+    crowd: Crowd
+    counts: RowCounts
+
+
+@dataclass(frozen=True, kw_only=True)
 class VoteTable:
     """Votes of a file before validation.
 
@@ -105,6 +187,10 @@ class VoteTable:
         Function from row positions to line numbers of the file. Formats without lines have none.
     replacements : tuple of str, default=()
         Remarks for the user about unified spellings.
+    respelled : mapping of str to int, default={}
+        Rows whose spelling was replaced, by role.
+    left_out : mapping of str to int, default={}
+        Answers of a labelling tool that are no votes, by reason.
 
     Examples
     --------
@@ -122,6 +208,8 @@ class VoteTable:
     notes: tuple[str, ...] = ()
     line_finder: LineFinder | None = None
     replacements: tuple[str, ...] = ()
+    respelled: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def describe_rows(self, rows: Sequence[int]) -> str:
         """Describe the position of rows for a message.
@@ -212,7 +300,7 @@ class VoteTable:
         >>> votes.unify_spellings(ReadOptions()).table["label"].to_pylist()
         ['1', '1', '1']
         """
-        table, notes = self.table, []
+        table, notes, respelled = self.table, [], {}
         vocabularies: dict[str, Vocabulary] = {
             "task": self.tasks if options.tasks is None else options.tasks,
             "worker": self.workers if options.workers is None else options.workers,
@@ -221,10 +309,14 @@ class VoteTable:
         for role, vocabulary in vocabularies.items():
             if role in table.column_names:
                 preferred = None if vocabulary is None else list(vocabulary)
-                column, note = unify_spellings(table[role], role, preferred)
+                before = table[role]
+                column, note = unify_spellings(before, role, preferred)
                 table = table.set_column(table.column_names.index(role), role, column)
-                notes += [note] if note else []
-        return replace(self, table=table, replacements=tuple(notes))
+                if note:
+                    notes.append(note)
+                    is_changed = pc.not_equal(before.cast(pa.large_string()), column.cast(pa.large_string()))
+                    respelled[role] = pc.sum(is_changed).as_py()
+        return replace(self, table=table, replacements=tuple(notes), respelled=respelled)
 
     def to_crowd(self, options: ReadOptions) -> Crowd:
         """Validate the votes and build a crowd.
@@ -243,6 +335,32 @@ class VoteTable:
         ------
         InputError
             If the votes are not valid under the options.
+        """
+        return self.to_counted_crowd(options).crowd
+
+    def to_counted_crowd(self, options: ReadOptions) -> ReadVotes:
+        """Validate the votes, build a crowd, and count the rows that the rules removed.
+
+        Parameters
+        ----------
+        options : ReadOptions
+            Vocabularies and rules. They take precedence over those of the file.
+
+        Returns
+        -------
+        ReadVotes
+            The votes and the counts.
+
+        Raises
+        ------
+        InputError
+            If the votes are not valid under the options.
+
+        Examples
+        --------
+        >>> table = pa.table({"task": ["t1", "t1"], "worker": ["ann", "ann"], "label": ["cat", "dog"]})
+        >>> VoteTable(table=table).to_counted_crowd(ReadOptions(duplicates="last")).counts.n_repeated
+        1
         """
         table, numeric = self.table, self.numeric or options.numeric
         if options.numeric and options.ordered:
@@ -266,7 +384,7 @@ class VoteTable:
             "workers": self.workers if options.workers is None else options.workers,
             "classes": self.classes if options.classes is None else options.classes,
         }
-        return Crowd.from_frame(
+        crowd = Crowd.from_frame(
             table,
             worker="worker" if "worker" in table.column_names else None,
             weight="weight" if "weight" in table.column_names else None,
@@ -277,6 +395,14 @@ class VoteTable:
             duplicates=options.duplicates,
             **vocabularies,
         )
+        counts = RowCounts(
+            n_rows=self.table.num_rows,
+            n_incomplete=self.table.num_rows - table.num_rows,
+            n_repeated=table.num_rows - crowd.n_votes,
+            respelled=self.respelled,
+            left_out=self.left_out,
+        )
+        return ReadVotes(crowd, counts)
 
     def _check_rows(self, table: pa.Table, options: ReadOptions) -> None:
         """Report invalid rows by line number, while the rows are still in the order of the file."""

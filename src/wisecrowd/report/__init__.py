@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html as html_text
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.data.conversion import as_crowd
@@ -28,16 +30,35 @@ if TYPE_CHECKING:
     from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
     from wisecrowd.em.confusion import ConfusionEM
 
-__all__ = ["Report", "build", "is_report"]
+__all__ = ["Report", "ReportHead", "build", "is_report", "read_head"]
 
-#: Mark near the beginning of a file by which a report is recognised.
-_GENERATOR_MARK = '<meta name="generator" content="wisecrowd'
+#: Mark near the beginning of a file by which a report is recognised; other pages of wisecrowd have another last word.
+_GENERATOR_MARK = re.compile(r'<meta name="generator" content="wisecrowd [^"]* report">')
+_VOTES_MARK = re.compile(r'<meta name="wisecrowd-votes" content="([^"]*)">')
+_TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+#: Bytes at the beginning of a file in which the marks and the title are.
+_HEAD_BYTES = 8192
 #: Largest size of a page with images, so that it can be sent by e-mail.
 MAX_PAGE_BYTES = 6_000_000
 #: Maximum length of the title.
 MAX_TITLE_CHARACTERS = 200
 #: Steps of the progress bar, with their shares of the time in percent.
 _STEPS = {"inferring labels": 10, "workers": 35, "tasks": 25, "methods": 20, "writing the page": 10}
+
+
+class ReportHead(NamedTuple):
+    """Facts in the head of a report.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    votes_digest : str
+        SHA-256 of the votes; empty on pages that do not have it.
+    """
+
+    title: str
+    votes_digest: str
 
 
 @dataclass(frozen=True)
@@ -108,8 +129,38 @@ def is_report(path: str | os.PathLike[str]) -> bool:
     >>> is_report("letter.html")
     False
     """
+    return read_head(path) is not None
+
+
+def read_head(path: str | os.PathLike[str]) -> ReportHead | None:
+    """Read the title of a report and the digest of its votes.
+
+    Parameters
+    ----------
+    path : path-like
+        File to read.
+
+    Returns
+    -------
+    ReportHead or None
+        None if the file is not a report.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate_crowd
+    >>> crowd = simulate_crowd(n_tasks=30, n_workers=5).crowd
+    >>> head = read_head(build(crowd, title="Cats & dogs", compare=False).save("report.html"))
+    >>> head.title, head.votes_digest == crowd.digest
+    ('Cats & dogs', True)
+    """
     with Path(path).open("rb") as file:
-        return _GENERATOR_MARK.encode() in file.read(4096)
+        text = file.read(_HEAD_BYTES).decode(errors="replace")
+    if not _GENERATOR_MARK.search(text):
+        return None
+    digest, title = _VOTES_MARK.search(text), _TITLE.search(text)
+    return ReportHead(
+        "" if title is None else html_text.unescape(title[1]).strip(), "" if digest is None else digest[1]
+    )
 
 
 def build(
@@ -141,7 +192,7 @@ def build(
     gold : mapping or Series, default=None
         True classes of some tasks that the labels are fitted with. A fitted ``model`` must have been fitted with them.
     truth : mapping or Series, default=None
-        True classes of some tasks. They are compared with the inferred labels, which do not use them.
+        True classes of some tasks. They are compared with the inferred labels; nothing else on the page uses them.
     X : array-like or DataFrame, default=None
         Features of the tasks. They show which tasks have labels that do not fit, and let learners take part in the comparison.
     texts : mapping or Series, default=None
@@ -225,7 +276,6 @@ def build(
         known_truth = replace(match_gold(gold, diagnosis.crowd), is_fitted=True)
     elif truth is not None:
         known_truth = match_gold(truth, diagnosis.crowd)
-        diagnosis = replace(diagnosis, assessment=replace(diagnosis.assessment, checked=known_truth.series))
     start_step(1)
     shown = workers.select_workers(diagnosis)
     worker_section = workers.build_section(diagnosis, shown, known_truth)
@@ -342,7 +392,7 @@ def _build_objects(
                 command=command,
             )
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
-    return Report(render_report(content, {}, "answers.html"))
+    return Report(render_report(content, {}, "answers.html"), tuple(content.get("warnings", ())))
 
 
 def _build_scores(

@@ -92,7 +92,7 @@ def build_mark_content(
     content = assemble_content(
         diagnosis, methods, command, tiles=tiles, sentences=_write_sentences(diagnosis), sections=sections
     )
-    return content | {"has_images": images is not None}
+    return content | {"warnings": diagnosis.model.warnings_, "has_images": images is not None}
 
 
 def _describe_agreement(figures: dict[str, Any]) -> str:

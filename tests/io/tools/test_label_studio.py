@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.errors import InputError
+from wisecrowd.data.texts import TextCrowd
+from wisecrowd.errors import DataWarning, InputError
 from wisecrowd.io import read_project
+from wisecrowd.io.answer_tables import find_answer_table
 
 
 def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
@@ -186,6 +188,33 @@ def test_json_min_counts_what_it_leaves_out(tmp_path: Path, making: Any) -> None
     assert project.excluded == {"empty": 1}
     assert project.structured["parts"].crowd.n_marks == 2
     assert project.tasks["11"]["data"] == {"text": "Lovely!"}
+
+
+def test_json_min_does_not_take_captions_for_classes(tmp_path: Path, making: Any) -> None:
+    records = [
+        making.LABEL_STUDIO_MIN[0] | {"id": task, "annotator": worker, "caption": f"cat {worker} sits on mat {task}"}
+        for task in (1, 2, 3)
+        for worker in (1, 2)
+    ]
+    for record in records:
+        record.pop("mood")
+    path = written(tmp_path, records)
+    answers = find_answer_table(path)
+    assert answers is not None
+    assert (answers.answer_type, answers.is_assumed) == ("texts", True)
+    with pytest.warns(
+        DataWarning, match="JSON_MIN does not say which control they come from.*-m majority-vote.*export JSON"
+    ):
+        crowd = answers.read()
+    assert isinstance(crowd, TextCrowd)
+    assert crowd.n_votes == 6
+    assert "look like texts of a text area" in read_project(path).notes[0]
+    with pytest.warns(DataWarning, match="the labels look like texts: 6 of 6 are different.*-m rover"):
+        assert wc.read(path).n_votes == 6
+    for record in records:
+        record["caption"] = {"choices": [record["caption"]]}
+    answers = find_answer_table(written(tmp_path, records))
+    assert answers is None, "the form of the answer names its control"
 
 
 def test_json_min_cannot_tell_answers_that_never_differ(tmp_path: Path, making: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +15,7 @@ from wisecrowd.data.comparisons import OUTCOMES, TIE, Comparisons
 from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.marks import MarkCrowd
 from wisecrowd.data.texts import TextCrowd
-from wisecrowd.errors import InputError, preview
+from wisecrowd.errors import DataWarning, InputError, preview
 from wisecrowd.io.answer_tables import MARK_CROWDS, NOUNS
 from wisecrowd.io.problems import prefix_errors
 from wisecrowd.io.tables.columns import simplify_name
@@ -55,12 +56,15 @@ class AnswerQuestion:
         Question.
     export : ExportedAnswers
         All answers.
+    is_assumed : bool, default=False
+        Whether the type of the answers is an assumption, because the export does not say it.
     """
 
     answer_type: AnswerType
     source: VoteSource
     name: str
     export: ExportedAnswers
+    is_assumed: bool = False
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -121,6 +125,14 @@ class AnswerQuestion:
         -------
         Comparisons, LabelSetCrowd, MarkCrowd or TextCrowd
         """
+        if self.is_assumed:
+            warnings.warn(
+                f"{self.source.name}: the answers to {preview([self.name])} were read as texts, because most are different and "
+                "long; JSON_MIN does not say which control they come from. If they are classes, name a method for classes "
+                "(-m majority-vote); to be sure, export JSON instead of JSON_MIN",
+                DataWarning,
+                stacklevel=2,
+            )
         with prefix_errors(self.source.path):
             if self.answer_type == "pairwise":
                 return build_comparisons(self.export, self.name, **options)
@@ -171,6 +183,8 @@ def find_answer_question(
     if name is None or name not in export.questions:
         return None
     chosen = export.questions[name]
+    if chosen.assumed_text:
+        return AnswerQuestion("texts", source, name, export, is_assumed=True)
     if chosen.control.get("type") == "pairwise" and any(_find_items(data) for data in export.tasks.values()):
         return AnswerQuestion("pairwise", source, name, export)
     return AnswerQuestion("multilabel", source, name, export) if find_question_kind(chosen) == "multiple" else None

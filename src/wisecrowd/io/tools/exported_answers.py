@@ -59,6 +59,8 @@ class ExportedQuestion:
         Answers by task that the tool marks as correct. Contradictory ones are empty.
     consensus : dict of str to (tuple of str, float)
         Labels that wisecrowd wrote into the tool before, with their confidence, by task.
+    assumed_text : bool, default=False
+        Whether the answers look like free texts in an export that does not say which control they come from.
     control : dict of str to str
         Data that writing answers back into the tool needs, such as the name of the question in the tool.
     excluded : Counter of str
@@ -75,6 +77,7 @@ class ExportedQuestion:
     machine: list[bool] = field(default_factory=list)
     multiple: bool = False
     number: bool = False
+    assumed_text: bool = False
     options: dict[str, None] = field(default_factory=dict)
     truth: dict[str, tuple[str, ...]] = field(default_factory=dict)
     consensus: dict[str, tuple[tuple[str, ...], float]] = field(default_factory=dict)

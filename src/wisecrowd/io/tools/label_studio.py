@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.tables.text_labels import are_texts
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import (
     OWN_MODEL,
@@ -407,9 +408,27 @@ def read_min_export(path: Path) -> ExportedAnswers:
             question.number = question.number or _find_answer_key(record[name]) == "number"
             time, seconds = record.get("created_at"), record.get("lead_time")
             question.add_answer(task, worker, labels, time=time, seconds=seconds)
+    _find_min_texts(records, export)
     add_sheets(export, sheets)
     convert_to_pixels(export)
     return export
+
+
+def _find_min_texts(records: list[_Record], export: ExportedAnswers) -> None:
+    """Mark the questions whose answers look like texts of a text area, because JSON_MIN does not name the control."""
+    # The form of these answers names their control.
+    named = {name for record in records for name, value in record.items() if _find_answer_key(value)}
+    for name, question in export.questions.items():
+        if name in named:
+            continue
+        distinct = dict.fromkeys(label for labels in question.labels for label in labels)
+        if not are_texts(distinct, len(distinct), sum(map(len, question.labels))):
+            continue
+        question.assumed_text = True
+        export.notes.append(
+            f"the answers to {name!r} look like texts of a text area; JSON_MIN does not say which control they come from, and "
+            "JSON does"
+        )
 
 
 def _iter_min_regions(record: _Record) -> Iterator[_Record]:

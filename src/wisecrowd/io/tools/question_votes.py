@@ -128,7 +128,7 @@ def select_votes(export: ExportedAnswers, options: ReadOptions) -> VoteTable:
     votes = build_votes(question, workers, rows)
     dropped = [name for name, column in (("worker", options.worker), ("time", options.time)) if column is False]
     table = votes.table.select([name for name in votes.table.column_names if name not in dropped])
-    return replace(votes, table=table, notes=tuple(notes))
+    return replace(votes, table=table, notes=tuple(notes), left_out=excluded)
 
 
 def select_truth(export: ExportedAnswers, question: str | None = None) -> TruthTable | None:

@@ -14,6 +14,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import preview
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.spellings import find_equal_numbers, find_number_forms
+from wisecrowd.io.tables.text_labels import are_texts
 from wisecrowd.io.validation.count_checks import check_votes_per_task, check_votes_per_worker
 from wisecrowd.io.validation.findings import Finding, Severity
 from wisecrowd.io.validation.id_checks import NORMALISE_FIX, check_ids
@@ -285,6 +286,16 @@ def _check_classes(crowd: Crowd, classes: pd.Index, classes_listed: bool) -> Ite
     suspects = used[:0] if classes_listed else find_suspect_numbers(used)
     if len(suspects):
         yield make_number_finding("warning", suspects)
+    if not classes_listed and are_texts(used, len(used), crowd.n_votes):
+        yield Finding(
+            name="labels-look-like-texts",
+            severity="warning",
+            count=len(used),
+            examples=tuple(used[:3]),
+            message=f"{len(used):,} of {crowd.n_votes:,} labels are different, and most have several words, but each counts as a "
+            f"class ({preview(used)})",
+            fix="If they are texts, such as captions, rename the column of labels to text.",
+        )
     missing_words = [text for text in used if isinstance(text, str) and text.strip().lower() in _MISSING_WORDS]
     if missing_words:
         yield Finding(
