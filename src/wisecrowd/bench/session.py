@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.cells import Cell, Row, list_cells
-from wisecrowd.bench.confirmation import choose_sample, find_confirmed, has_equal_figures
+from wisecrowd.bench.confirmation import choose_sample, find_confirmed, has_equal_figures, measure_spread
 from wisecrowd.bench.render import describe_run, render_markdown, render_text
 from wisecrowd.bench.results import Results
 from wisecrowd.bench.runner import run_cells
@@ -151,7 +151,7 @@ class Session:
         row : dict
             Its row.
         is_equal : bool
-            Whether its figures are equal to the stored ones.
+            Whether its figures are equal to the stored ones, up to the spread over the seeds.
         """
         outdated = self.outdated
         equal: dict[tuple[str, str, int], bool] = {}
@@ -159,7 +159,8 @@ class Session:
         with self._results.open_journal(), contextlib.closing(rows):
             stored = dict(self._results.rows)
             for cell, row in rows:
-                equal[cell.key] = has_equal_figures(stored[cell.key], row)
+                of_cell = [stored[key] for key in stored if key[:2] == cell.key[:2]]
+                equal[cell.key] = has_equal_figures(stored[cell.key], row, measure_spread(of_cell))
                 self._results.add(row)
                 yield cell, row, equal[cell.key]
             today = datetime.now(UTC).date().isoformat()

@@ -155,7 +155,8 @@ def confirm(
     method runs again on its quickest datasets, and every dataset has at least
     one method. If the figures are equal to the stored ones, the other results
     of these methods and datasets count as valid; the page of the benchmark
-    says how many. Exit code 1 if a figure differs: run those methods again
+    says how many. Networks round differently on other processors: figures of
+    three seeds or more may differ by three standard deviations. Exit code 1 if a figure differs: run those methods again
     with wisecrowd bench run.
 
       wisecrowd bench confirm
