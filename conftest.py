@@ -8,6 +8,7 @@ import gc
 import os
 import random
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +56,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Select the tests of the fast tier."""
+    """Select the tests of the fast tier, and let Ctrl-C interrupt this process and its children.
+
+    A shell starts programs in the background with SIGINT ignored, which children inherit.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--fast"):
         selected = config.option.markexpr
         config.option.markexpr = f"{f'({selected}) and ' if selected else ''}not ({' or '.join(SLOW_MARKS)})"

@@ -33,7 +33,6 @@ from wisecrowd.bench.papers._han import (
     TrainingTaskScores,
     WorkerDistances,
 )
-from wisecrowd.bench.papers.han2025mmlc_vectors import HiddenVoteScores, compare_with_one_expert
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
@@ -181,27 +180,3 @@ def test_learners_are_scored_after_filling(dataset: Dataset) -> None:
     assert plain[CHANGE] == 0
     assert filled[DENSITY] == 1
     assert filled[CHANGE] == pytest.approx(100 * (filled[ACCURACY] - plain[ACCURACY]))
-
-
-def test_settings_are_scored_by_hidden_votes(dataset: Dataset) -> None:
-    named = replace(dataset, name="music_genre")
-    one = HiddenVoteScores("mmlc", {"n_experts": 1})(named, 0)
-    assert one[VECTOR_SPREAD] == 0
-    assert 0 < one[SURPRISE] < np.log(6)
-    paper = HiddenVoteScores("mmlc", has_paper_sizes=True)
-    assert paper(named, 0) == HiddenVoteScores("mmlc", {"classifier": "music"})(named, 0)
-    assert paper.identity() != HiddenVoteScores("mmlc").identity()
-
-
-@pytest.mark.parametrize(
-    ("gain", "verdict"), [(0.1, ": the vectors of workers matter."), (0.001, ": no setting shows")]
-)
-def test_a_gain_below_two_standard_errors_is_no_evidence(gain: float, verdict: str) -> None:
-    losses = {"one expert": [1.0, 1.1, 1.2], "ten experts": [1.0 - gain, 1.11 - gain, 1.19 - gain]}
-    rows = [
-        {"entry": entry, "data": "Text", "seed": seed, "status": "ok", "figures": {SURPRISE: loss}}
-        for entry, by_seed in losses.items()
-        for seed, loss in enumerate(by_seed)
-    ]
-    (paragraph,) = compare_with_one_expert(rows)
-    assert verdict in paragraph
