@@ -85,7 +85,9 @@ def run_step(step: Step, folder: Path, names: dict[str, Any]) -> str:
     result = CliRunner(env={"COLUMNS": "80"}).invoke(_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False)
     assert result.exit_code == 0, f"$ {step.code}\n{result.stderr}"
     # A slow machine reports progress; warnings belong to the output of the page.
-    return re.sub(r"^.*: \d+ % after \d+ s.*\n", "", result.output, flags=re.MULTILINE)
+    return re.sub(
+        r"^.*: (\d+ %|step [\d,]+ of at most [\d,]+) after \d+ (s|min).*\n", "", result.output, flags=re.MULTILINE
+    )
 
 
 @pytest.fixture

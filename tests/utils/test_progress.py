@@ -70,6 +70,17 @@ class TestLines:
             "building: 40 % after 100 s, about 2 min left (workers: DawidSkene 7/500)",
         ]
 
+    @pytest.mark.parametrize("total", [50, progress.PERCENT])
+    def test_iterations_have_a_count_because_they_may_end_at_any_step(self, total: int) -> None:
+        lines: list[str] = []
+        with progress.write_lines(lines.append, after=0, every=0):
+            progress.report("Concord", 1, total)
+            progress.report("Concord", total // 2, total, "change 0.1")
+        assert lines == [
+            f"Concord: step 1 of at most {total} after 0 s",
+            f"Concord: step {total // 2} of at most {total} after 0 s (change 0.1)",
+        ]
+
     def test_quick_computations_write_nothing(self) -> None:
         lines: list[str] = []
         with progress.write_lines(lines.append):

@@ -185,7 +185,7 @@ def _compute_in_steps(result: Diagnosis) -> None:
     """Compute the parts of a diagnosis and report the progress, in percent of the usual time."""
     from wisecrowd.utils.progress import report
 
-    for name, finished in (("workers", 10), ("tasks", 50), ("groups", 80)):
+    for name, finished in (("workers", 0), ("tasks", 50), ("groups", 80)):
         report("diagnosing", finished, 100, name)
         getattr(result, name)
     report("diagnosing", 100, 100)

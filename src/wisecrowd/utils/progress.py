@@ -180,6 +180,9 @@ def show(after: float = 2.0) -> Iterator[None]:
 def write_lines(write: Callable[[str], None], after: float = 10.0, every: float = 30.0) -> Iterator[None]:
     """Write a line about the progress now and then, for log files and pipes.
 
+    A computation that reports its start (step 0) has a share of its work in percent and an estimate of the time left. Iterations
+    report steps from 1 and may converge at any step, so a line has the step and the largest number of steps.
+
     Parameters
     ----------
     write : callable
@@ -192,8 +195,8 @@ def write_lines(write: Callable[[str], None], after: float = 10.0, every: float 
     Examples
     --------
     >>> with write_lines(print, after=0):
-    ...     report("reading", 1, 4, "votes.csv")
-    reading: 25 % after 0 s (votes.csv)
+    ...     report("Dawid-Skene", 1, 500, "log-likelihood -12.5")
+    Dawid-Skene: step 1 of at most 500 after 0 s (log-likelihood -12.5)
     """
     start = time.monotonic()
     first_report: dict[str, tuple[float, int]] = {}
@@ -204,7 +207,8 @@ def write_lines(write: Callable[[str], None], after: float = 10.0, every: float 
         nonlocal last_line, outer
         now = time.monotonic()
         first_report.setdefault(title, (now, step))
-        if total == PERCENT:
+        knows_end = first_report[title][1] == 0
+        if total == PERCENT and knows_end:
             outer = (title, step, total, detail)
         if now - last_line < every or not is_main_process():
             return
@@ -212,9 +216,11 @@ def write_lines(write: Callable[[str], None], after: float = 10.0, every: float 
         if outer is not None and outer[0] != title and outer[1] < PERCENT:
             detail = f"{outer[3]}: {title} {step}/{total}"
             title, step, total, _ = outer
+            knows_end = True
         begin, first_step = first_report[title]
-        line = f"{title}: {100 * step / max(total, 1):.0f} % after {_format_seconds(now - start)}"
-        if step >= MIN_ESTIMATED_SHARE * total and step > first_step:
+        position = f"{100 * step / max(total, 1):.0f} %" if knows_end else f"step {step:,} of at most {total:,}"
+        line = f"{title}: {position} after {_format_seconds(now - start)}"
+        if knows_end and step >= MIN_ESTIMATED_SHARE * total and step > first_step:
             line += f", about {_format_seconds((now - begin) * (total - step) / (step - first_step))} left"
         write(f"{line} ({detail})" if detail else line)
 
