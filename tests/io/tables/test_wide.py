@@ -95,3 +95,23 @@ def test_a_table_without_votes_and_options_for_long_tables(path: Path) -> None:
     path.write_text("task,ann,bob\n1,,\n", encoding="utf-8")
     with pytest.raises(EmptyInput, match="every cell below the header is empty"):
         wc.read(path, format="wide")
+
+
+@pytest.mark.parametrize("header", ["task,worker,label", "image_id,rater,answer"])
+def test_a_long_table_is_recognised_by_its_columns(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(f"{header}\nt1,ann,cat\nt1,bob,dog\nt2,ann,cat\n")
+    columns = ", ".join(repr(name) for name in header.split(","))
+    message = rf'this is a long table, with a row per vote and the columns {columns}; .* Leave out format="wide" \(--format wide\)'
+    with pytest.raises(InputError, match=message):
+        wc.read(path, format="wide")
+    (finding,) = wc.check_votes(path, format="wide").errors
+    assert "this is a long table" in finding.message
+
+
+def test_a_long_table_is_recognised_by_tasks_that_repeat(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("nr,who,what\n" + "".join(f"{task},w{worker},cat\n" for task in range(4) for worker in range(3)))
+    with pytest.raises(InputError, match="it has 12 rows but only 4 tasks in the column 'nr', as a long table has"):
+        wc.read(path, format="wide")
+    assert wc.read(path, format="wide", duplicates="keep").n_tasks == 4  # the user chose a rule for that

@@ -11,10 +11,13 @@ import pyarrow.compute as pc
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.formats import FORMATS, Format, FormatReader, find_content_kind
 from wisecrowd.io.problems import EmptyInput, MissingColumn
-from wisecrowd.io.tables.columns import find_column
+from wisecrowd.io.tables.columns import find_column, find_columns
 from wisecrowd.io.tables.text_files import peek_lines
 from wisecrowd.io.vote_table import ReadOptions, VoteTable
 from wisecrowd.utils.text import count_noun
+
+#: Rows per task above which a table is long, not wide.
+MAX_ROWS_PER_TASK = 2
 
 
 def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
@@ -32,6 +35,7 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(f"several columns are called {preview(repeated)}; give each worker a name of its own")
+    _refuse_long_table(names, options.task)
     task = _find_task_column(names, options.task)
     workers = [name for name in names if name != task]
     if not workers:
@@ -40,7 +44,31 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
             "separator than a comma, semicolon, tab or | between the columns?"
         )
     table = source.reader.read_columns(path, names)
+    _refuse_repeated_tasks(table, task, options)
     return _melt(table, task, workers, options)
+
+
+def _refuse_long_table(names: list[str], task: str | None) -> None:
+    """Raise an error if the columns are those of a table with a row per vote."""
+    try:
+        columns = find_columns(names, {"task": task, "worker": None, "label": None})
+    except MissingColumn:
+        return
+    raise InputError(
+        f"this is a long table, with a row per vote and the columns {preview(list(columns.values()))}; a wide table has a row per "
+        'task and a column per worker. Leave out format="wide" (--format wide)'
+    )
+
+
+def _refuse_repeated_tasks(table: pa.Table, task: str, options: ReadOptions) -> None:
+    """Raise an error if most rows repeat the task of another, unless the user chose a rule for that."""
+    n_tasks, n_rows = pc.count_distinct(table[task]).as_py(), table.num_rows
+    if options.duplicates == "error" and n_rows > MAX_ROWS_PER_TASK * n_tasks:
+        raise InputError(
+            f"it has {n_rows:,} rows but only {n_tasks:,} tasks in the column {task!r}, as a long table has, with a row per vote; "
+            'a wide table has a row per task. Leave out format="wide" (--format wide) and name the columns: task=, worker=, label= '
+            "(--task, --worker, --label)"
+        )
 
 
 def _melt(table: pa.Table, task: str, workers: list[str], options: ReadOptions) -> VoteTable:
