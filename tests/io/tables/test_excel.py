@@ -128,3 +128,22 @@ def test_a_sheet_of_far_cells_is_refused(save: Save) -> None:
     path = save([["task", "worker", "label", *header], *([number, "ann", "cat"] for number in range(600))])
     with pytest.raises(InputError, match="its sheet unpacks to"):
         wc.read(path, max_unpacked="5MB")
+
+
+def test_votes_on_another_sheet_are_pointed_out(save: Save) -> None:
+    path = save([["project", "owner"], ["cats", "ann"]], [], VOTES)
+    message = (
+        "the first sheet with rows is 'sheet 0', without the columns needed; the sheet 'sheet 2' has them "
+        r"\('task', 'worker', 'label'\)\. Move it to the front"
+    )
+    with pytest.raises(InputError, match=message):
+        wc.read(path)
+    assert "the sheet 'sheet 2' has them" in wc.check_votes(path).errors[0].message
+    with pytest.raises(InputError, match="are no task, worker and label columns"):
+        wc.read(save([["project", "owner"], ["cats", "ann"]], [["more", "notes"], [1, 2]]))
+
+
+def test_truth_on_another_sheet_is_pointed_out(save: Save) -> None:
+    path = save([["project", "owner"], ["cats", "ann"]], [["task", "gold"], [7, "cat"]])
+    with pytest.raises(InputError, match=r"the sheet 'sheet 1' has them \('task', 'gold'\)"):
+        wc.read_truth(path)

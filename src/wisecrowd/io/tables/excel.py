@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow as pa
 from wisecrowd.errors import InputError, MissingExtra, WisecrowdError, preview
 from wisecrowd.io.compressed_files import check_unpacked_size, get_unpacked_limit
 from wisecrowd.io.formats import FormatReader
-from wisecrowd.io.problems import EmptyInput, shorten_message
+from wisecrowd.io.problems import EmptyInput, MissingColumn, shorten_message
 from wisecrowd.io.tables.archives import is_zip, open_zip
 from wisecrowd.io.tables.columns import find_columns
 from wisecrowd.io.tables.text_files import MAX_COLUMNS
@@ -113,8 +113,8 @@ def format_cell(value: Any) -> str | None:
     return str(value)
 
 
-def read_sheet(path: Path, *, header_only: bool = False) -> Sheet:
-    """Read the first sheet with rows.
+def read_sheet(path: Path, *, header_only: bool = False, sheet_name: str | None = None) -> Sheet:
+    """Read a sheet.
 
     Parameters
     ----------
@@ -122,6 +122,8 @@ def read_sheet(path: Path, *, header_only: bool = False) -> Sheet:
         Workbook.
     header_only : bool, default=False
         Read the names of the columns, and no cells below them.
+    sheet_name : str, optional
+        Name of the sheet. Defaults to the first sheet with rows.
 
     Returns
     -------
@@ -152,7 +154,7 @@ def read_sheet(path: Path, *, header_only: bool = False) -> Sheet:
     packed_bytes = path.stat().st_size
     try:
         book = openpyxl.load_workbook(_unpack(path), read_only=True, data_only=True)
-        sheet = _find_sheet(book, packed_bytes, header_only)
+        sheet = _find_sheet(book, packed_bytes, header_only, sheet_name)
     except WisecrowdError:
         raise
     except Exception as error:  # openpyxl raises exceptions of all kinds for damaged workbooks
@@ -180,10 +182,12 @@ def _unpack(path: Path) -> io.BytesIO:
     return unpacked
 
 
-def _find_sheet(book: Any, packed_bytes: int, header_only: bool) -> Sheet | None:
-    """Return the first sheet with rows."""
+def _find_sheet(book: Any, packed_bytes: int, header_only: bool, sheet_name: str | None) -> Sheet | None:
+    """Return the sheet with a name, or the first with rows."""
     names = [sheet.title for sheet in book.worksheets]
     for sheet in book.worksheets:
+        if sheet_name is not None and sheet.title != sheet_name:
+            continue
         sheet.reset_dimensions()  # a damaged or hostile file declares other sizes than it has
         if (content := _read_cells(sheet, packed_bytes, header_only)) is not None:
             return Sheet(sheet.title, *content, [name for name in names if name != sheet.title])
@@ -228,11 +232,38 @@ def _iter_filled_rows(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
 
 def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
     sheet = read_sheet(path)
-    columns = VoteColumns.choose(sheet.columns, options)
+    try:
+        columns = VoteColumns.choose(sheet.columns, options)
+    except MissingColumn:
+        _refuse_wrong_sheet(path, sheet, lambda names: VoteColumns.choose(names, options).by_role)
+        raise
     votes = columns.extract_votes(
         sheet.to_table(list(columns.by_role.values())), lambda rows: [sheet.row_numbers[row] for row in rows]
     )
     return add_sheet_note(votes, sheet)
+
+
+def _refuse_wrong_sheet(path: Path, sheet: Sheet, choose: Callable[[list[str]], dict[str, str]]) -> None:
+    """Raise an error if a sheet that was not read has the required columns.
+
+    Parameters
+    ----------
+    path : Path
+        Workbook.
+    sheet : Sheet
+        Sheet that was read, without these columns.
+    choose : callable
+        Function from the names of columns to columns by role, which raises `MissingColumn`.
+    """
+    for name in sheet.other_sheets:
+        try:
+            columns = choose(read_sheet(path, header_only=True, sheet_name=name).columns)
+        except (MissingColumn, EmptyInput):
+            continue
+        raise InputError(
+            f"the first sheet with rows is {preview([sheet.name])}, without the columns needed; the sheet {preview([name])} has "
+            f"them ({preview(list(columns.values()), 5)}). Move it to the front of the workbook, or save it as CSV"
+        )
 
 
 def add_sheet_note(votes: VoteTable, sheet: Sheet) -> VoteTable:
@@ -257,7 +288,12 @@ def add_sheet_note(votes: VoteTable, sheet: Sheet) -> VoteTable:
 
 def _read_truth(path: Path, task: str | None, truth: str | None) -> TruthTable:
     sheet = read_sheet(path)
-    columns = find_columns(sheet.columns, {"task": task, "truth": truth})
+    requested = {"task": task, "truth": truth}
+    try:
+        columns = find_columns(sheet.columns, requested)
+    except MissingColumn:
+        _refuse_wrong_sheet(path, sheet, lambda names: find_columns(names, requested))
+        raise
     split = "split" if "split" in sheet.columns else None
     names = [name for name in (*columns.values(), split) if name is not None]
     return build_truth(sheet.to_table(names), columns["task"], columns["truth"], split)
