@@ -239,3 +239,26 @@ def test_large_files_are_unpacked_once_before_they_are_kept(
     with pytest.raises(InputError, match="too much for a file of"):
         read(tmp_path / name)
     assert -1 not in sizes, "all of it was asked for at once"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_plain_text_with_the_suffix_of_a_compression_is_named(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"votes.csv{suffix}"
+    path.write_text("task,worker,label\ncafé,ann,cat\n" * 40, encoding="utf-8")
+    message = rf"its name ends in {suffix}, but it is not compressed; rename it to votes\.csv, or compress it"
+    with pytest.raises(InputError, match=message):
+        wc.read(path)
+
+
+def test_another_compression_than_the_suffix_says_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv.gz"
+    path.write_bytes(bz2.compress(b"task,worker,label\n1,ann,cat\n"))
+    with pytest.raises(InputError, match=r"it is compressed by bz2; rename it to votes\.csv\.bz2"):
+        wc.read(path)
+
+
+def test_a_damaged_compressed_file_is_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv.gz"
+    path.write_bytes(b"\0" + gzip.compress(b"task,worker,label\n1,ann,cat\n"))
+    with pytest.raises(InputError, match="it may be damaged or cut off"):
+        wc.read(path)

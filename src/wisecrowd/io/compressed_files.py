@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import shutil
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -39,6 +40,10 @@ MEMORY_SHARE = 0.25
 DISK_SHARE = 0.5
 #: Suffixes of compressed text.
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+#: First bytes of compressed files.
+_MAGIC = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
+#: Bytes that tell text from compressed data, and characters that text does not have.
+_HEAD_BYTES, _CONTROL_CHARACTERS = 512, re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 _chosen_limit: ContextVar[int | None] = ContextVar("max_unpacked", default=None)
 
@@ -200,10 +205,30 @@ def open_input(path: Path, *, in_memory: bool = True) -> Any:
     compression = COMPRESSIONS.get(path.suffix.lower())
     check_file_type(path)
     try:
+        if compression is not None:
+            _check_is_compressed(path, compression)
         stream = pa.input_stream(str(path), compression=compression)
         return stream if compression is None else _BoundedFile(stream, path.stat().st_size, in_memory)
     except OSError as error:
         raise InputError(f"cannot read it: {error.strerror or error}") from None
+
+
+def _check_is_compressed(path: Path, compression: str) -> None:
+    """Raise an error if the suffix of a file promises a compression that the file does not have."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head or head.startswith(_MAGIC[compression]):
+        return
+    actual = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), None)
+    if actual is not None:
+        raise InputError(
+            f"its name ends in {path.suffix}, but it is compressed by {actual}; rename it to "
+            f"{path.stem}{next(suffix for suffix, name in COMPRESSIONS.items() if name == actual)}"
+        )
+    if not _CONTROL_CHARACTERS.search(head):
+        raise InputError(
+            f"its name ends in {path.suffix}, but it is not compressed; rename it to {path.stem}, or compress it"
+        )
 
 
 def check_compressed_file(path: Path) -> None:
