@@ -103,3 +103,12 @@ def test_texts_are_compared_with_their_truth(run: Any, tmp_path: Path) -> None:
     assert "WER" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert len(pd.read_csv(tmp_path / "out" / "agreement.csv")) == 4
+
+
+def test_votes_without_a_second_vote_are_pointed_out(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\n" + "".join(f"{task},ann,{'ab'[task % 2]}\n" for task in range(20)))
+    assert "Warning: No task has two votes" in run("compare", path, *TWO).stderr
+    assert "Warning: No task has two votes" in run("aggregate", path).stderr
+    path.write_text(path.read_text() + "1,bob,a\n")
+    assert "No task has two votes" not in run("compare", path, *TWO).stderr

@@ -223,6 +223,15 @@ def warn_filled_votes(crowd: Crowd) -> None:
         warn("votes filled in by a completer (observed is false) are ignored; only real votes are used")
 
 
+def warn_single_votes(crowd: Crowd) -> None:
+    """Warn that no two votes can be compared, in commands that fit methods without an assessment of the crowd."""
+    if crowd.n_votes > 1 and crowd.votes_per_task.max(initial=0) <= 1:
+        warn(
+            "No task has two votes, so votes cannot be compared with each other, and held-out votes cannot tell methods apart. "
+            "Collect a second vote on some tasks."
+        )
+
+
 def summarise_fit(
     fitted: Method,
     crowd: Crowd,

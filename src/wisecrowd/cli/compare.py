@@ -116,6 +116,7 @@ def compare(
         score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
+    fitting.warn_single_votes(crowd)
     if not quiet and members_file.choose_method(None, vote_source, reading, crowd, None)[0] == members_file.PANEL:
         print_note(
             "Note: machines voted, so the other commands use panel, which knows them; the compared methods take all workers for "
