@@ -182,3 +182,13 @@ def test_a_truth_that_contradicts_the_votes_is_named(
         read_truth(tmp_path / "gold.csv", GoldReading(), crowd, use=use)
         is_warned = "contradict the votes: 12 of 12 tasks have another" in capsys.readouterr().err
         assert is_warned == (is_rotated and shift == 1)
+
+
+def test_thousands_separators_of_task_ids_are_a_spelling(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text(
+        "task,worker,label\n" + "".join(f'"{t:,}",w{w},{"ab"[t % 2]}\n' for t in range(1000, 1020) for w in range(3))
+    )
+    (tmp_path / "gold.csv").write_text("task,gold\n" + "".join(f"{t},{'ab'[t % 2]}\n" for t in range(1000, 1010)))
+    words = ("aggregate", "votes.csv", "-m", "majority-vote", "--score", "gold.csv", "--json")
+    assert "They differ only in spelling: add --normalise" in run(*words).stderr
+    assert '"accuracy": 1.0' in run(*words, "--normalise").stdout

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 
@@ -9,7 +10,13 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import DataWarning, InputError
-from wisecrowd.io.tables.numeric_labels import MAX_INTEGER_CLASSES, find_suspect_numbers, parse_numbers
+from wisecrowd.io.tables.numeric_labels import (
+    MAX_INTEGER_CLASSES,
+    find_grouped_numbers,
+    find_suspect_numbers,
+    parse_numbers,
+    remove_separators,
+)
 
 
 def votes(path: Path, n: int, step: float = 1) -> Path:
@@ -57,3 +64,26 @@ def test_what_is_no_number_is_named() -> None:
         parse_numbers(column, "weight")
     with pytest.raises(InputError, match="got list<"):
         parse_numbers(pa.chunked_array([[[1]]]), "label")
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("1,000.50", "it has thousands separators: write 1000.50. In a spreadsheet"),
+        ("1.000,50", "it has thousands separators: write 1000.50. In a spreadsheet"),
+        ("12 000", "it has thousands separators: write 12000. In a spreadsheet"),
+        ("2,5", "its comma is a decimal comma: write 2.5"),
+        ("1,250", "its comma may be a thousands separator or a decimal comma: write 1250 or 1.250, in all rows"),
+    ],
+)
+def test_separators_in_numbers_get_advice(text: str, advice: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"got '{text}' (row 1); {advice}")):
+        parse_numbers(pa.chunked_array([["1", text]]), "label")
+
+
+def test_grouped_numbers_among_names_are_names() -> None:
+    assert find_grouped_numbers(pd.Index(["1,000", "999", "1,000,000.5"])).tolist() == ["1,000", "1,000,000.5"]
+    assert find_grouped_numbers(pd.Index(["1,000", "many"])).tolist() == []
+    assert find_grouped_numbers(pd.Index([1000.0])).tolist() == []
+    assert remove_separators("-1,000,000") == "-1000000"
+    assert remove_separators("1,2") == "1,2"

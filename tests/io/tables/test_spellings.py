@@ -6,6 +6,7 @@ import pytest
 
 from wisecrowd.io.tables.spellings import (
     find_equal_numbers,
+    find_grouped_ids,
     find_number_forms,
     make_spelling_keys,
     match_spellings,
@@ -124,3 +125,13 @@ def test_ids_take_the_spelling_of_a_vocabulary_unless_it_is_ambiguous() -> None:
 def test_replacements_that_look_alike_are_visible() -> None:
     _, note = unify_spellings(pa.chunked_array([["caf\u00e9", "cafe\u0301", "caf\u00e9"]]), "label")
     assert note == "normalised 1 label: 'cafe\\u0301' to 'caf\u00e9'"
+
+
+def test_thousands_separators_are_another_form_unless_commas_mean_something_else() -> None:
+    assert find_equal_numbers(pd.Index(["1,183", "1183", "7"])) == ["1,183", "1183"]
+    assert find_equal_numbers(pd.Index(["1,183", "1183", "0,500"])) == []
+    assert find_grouped_ids(pd.Index(["1,183", "image 1,183"])) == []
+    assert match_spellings(pd.Index(["1183"]), pd.Index(["1,183", "12"])).tolist() == ["1,183"]
+    column, note = unify_spellings(pa.chunked_array([["1,183", "7"]]), "task")
+    assert (column.to_pylist(), note) == (["1183", "7"], "normalised 1 task: '1,183' to '1183'")
+    assert unify_spellings(pa.chunked_array([["1,183", "7"]]), "label")[1] == ""  # may be a decimal

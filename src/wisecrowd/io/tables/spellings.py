@@ -24,16 +24,22 @@ _WHOLE_NUMBER = r"0|-?[1-9][0-9]*"
 #: Large and small numbers as programs write them, such as 1e+16. Without a sign, 12e4 may be part of a hash.
 _EXPONENT_NUMBER = r"^[+-]?[0-9](\.[0-9]+)?[eE][+-][0-9]{1,2}$"
 
+#: Whole numbers with thousands separators, as spreadsheets write them.
+_GROUPED_NUMBER = r"^\s*[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+\s*$"
+#: Digits around a comma. Where such texts are no grouped numbers, commas mean something else: decimals, or parts of an id.
+_DIGITS_AND_COMMA = r"[0-9],[0-9]"
+
 #: Texts that may be a number in another form than the shortest; only these can equal another text as a number.
 _LONGER_NUMBER = (
-    r"^\s*[+-]?[0-9]*\.[0-9]*\s*$|^\s*\+[0-9]|^\s*-0|^\s*[+-]?[0-9](\.[0-9]+)?[eE][+-]|^\s+[+-]?[0-9]|[0-9]\s+$"
+    r"^\s*[+-]?[0-9]*\.[0-9]*\s*$|^\s*\+[0-9]|^\s*-0|^\s*[+-]?[0-9](\.[0-9]+)?[eE][+-]|^\s+[+-]?[0-9]|[0-9]\s+$|"
+    + _GROUPED_NUMBER
 )
 
 #: Replacements that shorten a number: plus sign, no zero before the point (\\1 is the sign), zeros at the end, minus zero.
 _SHORTENINGS = ((r"^\+", ""), (r"^(-?)\.", r"\10."), (r"(\.[0-9]*?)0*$", r"\1"), (r"\.$", ""), (r"^-0$", "0"))
 
 
-def find_number_forms(texts: pa.Array) -> pa.Array:
+def find_number_forms(texts: pa.Array, *, separators: bool = True) -> pa.Array:
     """Return the shortest form of every text that is a number.
 
     Digits are compared as text, so that large numbers stay exact.
@@ -42,18 +48,25 @@ def find_number_forms(texts: pa.Array) -> pa.Array:
     ----------
     texts : pyarrow.Array of string
         Texts.
+    separators : bool, default=True
+        Whether 1,183 is 1183, unless another text shows that a comma means something else (1,5 or 0,500).
 
     Returns
     -------
     pyarrow.Array of string
-        Numbers without plus sign, exponent and zeros at the end; null where a text is not a number.
+        Numbers without plus sign, exponent, separators and zeros at the end; null where a text is not a number.
 
     Examples
     --------
     >>> find_number_forms(pa.array(["1.0", "+1", "2.50", "1e+03", "007", "one"])).to_pylist()
     ['1', '1', '2.5', '1000', None, None]
+    >>> find_number_forms(pa.array(["1,183", "7"])).to_pylist(), find_number_forms(pa.array(["1,183", "1,5"])).to_pylist()
+    (['1183', '7'], [None, None])
     """
     texts = pc.utf8_trim_whitespace(texts)
+    is_grouped = _find_grouped(texts)
+    if separators and pc.any(is_grouped).as_py():
+        texts = pc.if_else(is_grouped, pc.replace_substring(texts, ",", ""), texts)
     has_exponent = pc.match_substring_regex(texts, _EXPONENT_NUMBER)
     if pc.any(has_exponent).as_py():
         expanded = [format(Decimal(text), "f") for text in texts.filter(has_exponent).to_pylist()]
@@ -62,6 +75,39 @@ def find_number_forms(texts: pa.Array) -> pa.Array:
     for pattern, replacement in _SHORTENINGS:
         numbers = pc.replace_substring_regex(numbers, pattern=pattern, replacement=replacement)
     return numbers
+
+
+def _find_grouped(texts: pa.Array) -> pa.Array:
+    """Return a mask of whole numbers with thousands separators; all false if commas mean something else in some text."""
+    is_grouped = pc.match_substring_regex(texts, _GROUPED_NUMBER)
+    if not pc.any(is_grouped).as_py():
+        return is_grouped
+    has_comma = pc.match_substring_regex(texts, _DIGITS_AND_COMMA)
+    return pc.and_(is_grouped, pa.scalar(pc.sum(has_comma).as_py() == pc.sum(is_grouped).as_py()))
+
+
+def find_grouped_ids(index: pd.Index) -> list[str]:
+    """Return the ids that are whole numbers with thousands separators, such as ``1,183``.
+
+    Parameters
+    ----------
+    index : Index
+        Ids.
+
+    Returns
+    -------
+    list of str
+        Ids, empty if commas mean something else in some id.
+
+    Examples
+    --------
+    >>> find_grouped_ids(pd.Index(["1,183", "7"])), find_grouped_ids(pd.Index(["1,183", "1,5"]))
+    (['1,183'], [])
+    """
+    if index.inferred_type != "string":
+        return []
+    grouped: list[str] = index[_find_grouped(pa.array(index)).to_numpy(zero_copy_only=False)].tolist()
+    return grouped
 
 
 def find_equal_numbers(index: pd.Index) -> list[str]:
@@ -139,13 +185,15 @@ def fold_unicode(texts: pa.Array, removed: str) -> pa.Array:
     return pc.utf8_normalize(pc.utf8_lower(visible), form="NFKC")  # lower case has forms of its own
 
 
-def make_spelling_keys(texts: pa.Array) -> pa.Array:
+def make_spelling_keys(texts: pa.Array, *, separators: bool = True) -> pa.Array:
     """Return keys that are equal for spellings of one value.
 
     Parameters
     ----------
     texts : pyarrow.Array of string
         Texts.
+    separators : bool, default=True
+        Whether 1,183 is 1183 (see `find_number_forms`).
 
     Returns
     -------
@@ -162,7 +210,7 @@ def make_spelling_keys(texts: pa.Array) -> pa.Array:
         texts = fold_unicode(texts, INVISIBLE)
     spaced = pc.replace_substring_regex(pc.utf8_lower(texts), pattern=f"[{SPACES}]+", replacement=" ")
     texts = pc.utf8_trim_whitespace(spaced)
-    return pc.coalesce(find_number_forms(texts), texts)
+    return pc.coalesce(find_number_forms(texts, separators=separators), texts)
 
 
 def unify_spellings(
@@ -200,7 +248,8 @@ def unify_spellings(
     encoded = (column.unify_dictionaries() if is_dictionary else column.dictionary_encode()).combine_chunks()
     codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     texts = encoded.dictionary
-    frame = pd.DataFrame({"text": texts.to_pandas(), "key": make_spelling_keys(texts).to_pandas()}, dtype=object)
+    keys = make_spelling_keys(texts, separators=noun != "label")  # a label such as 1,250 may be a decimal
+    frame = pd.DataFrame({"text": texts.to_pandas(), "key": keys.to_pandas()}, dtype=object)
     frame["count"] = np.bincount(codes[codes >= 0], minlength=len(frame))
     best = frame.sort_values(["count", "text"], ascending=[False, True], kind="stable").drop_duplicates("key")
     names = [] if preferred is None else [name for name in preferred if isinstance(name, str)]
