@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -106,3 +107,18 @@ def test_swapped_names_of_columns_are_pointed_out(run: Any, tmp_path: Path) -> N
     assert "'rater' usually holds workers and 'image_id' tasks" in swapped.stderr
     assert "--task image_id --worker rater" in swapped.stderr
     assert "swapped" not in run(*words, "--task", "image_id", "--worker", "rater").stderr
+
+
+def test_tasks_and_workers_that_changed_places_are_pointed_out_by_every_command(run: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(60) for w in random.choice(6, 3, replace=False)]
+    path = tmp_path / "votes.csv"
+    path.write_text("worker,task,label\n" + "".join(",".join(row) + "\n" for row in rows))
+    question, options = "are tasks and workers swapped?", "--task worker --worker task"
+    for command in ("aggregate", "compare", "diagnose"):
+        words = (command, path, *(() if command == "diagnose" else ("-m", "majority-vote")))
+        message = run(*words).stderr
+        assert question in message, command
+        assert options in message
+        assert "swapped" not in run(*words, *options.split()).stderr, "the header is wrong, and the options are right"
+    assert question in run("check", path).stdout

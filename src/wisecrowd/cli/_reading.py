@@ -179,7 +179,7 @@ class Reading:
         try:
             votes = source.read_counted(ReadOptions(**options))
             crowd = votes.crowd
-            self._warn_swapped_names()
+            self._warn_swapped_names(crowd)
             self._warn_single_class(crowd)
             self._warn_swapped_columns(crowd)
             return votes
@@ -200,17 +200,20 @@ class Reading:
             "there are other classes, name all of them: --classes A,B,…"
         )
 
-    def _warn_swapped_names(self) -> None:
-        """Warn if two columns that the user named have names that usually mean the role of the other."""
+    def _warn_swapped_names(self, crowd: Crowd) -> None:
+        """Warn if two columns that the user named have names that usually mean the role of the other, unless the votes fit."""
         from itertools import combinations
 
         from wisecrowd.cli._console import warn
         from wisecrowd.io.tables.columns import role_names, simplify_name
+        from wisecrowd.io.validation.mistake_checks import looks_right_when_swapped
 
         named = {role: name for role in ("task", "worker", "label") if (name := getattr(self, role)) is not None}
         for one, other in combinations(named, 2):
             means_other, means_one = simplify_name(named[one]), simplify_name(named[other])
             is_swapped = means_other in role_names(other) and means_one in role_names(one)
+            if {one, other} == {"task", "worker"} and is_swapped and looks_right_when_swapped(crowd):
+                continue  # the header itself is wrong
             if is_swapped and means_other not in role_names(one) and means_one not in role_names(other):
                 warn(
                     f"column {named[one]!r} usually holds {other}s and {named[other]!r} {one}s; are they swapped? Then say --{one} "

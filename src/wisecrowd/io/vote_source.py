@@ -23,6 +23,7 @@ from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.similar_ids import describe_similar_ids
 from wisecrowd.io.tables.spellings import match_spellings
 from wisecrowd.io.tables.text_labels import are_texts
+from wisecrowd.io.validation.mistake_checks import check_mistakes
 from wisecrowd.io.vote_table import ReadOptions, ReadVotes, RowCounts, TruthTable, VoteTable
 
 if TYPE_CHECKING:
@@ -165,6 +166,9 @@ class VoteSource:
                 DataWarning,
                 stacklevel=4,
             )
+        for finding in check_mistakes(crowd, votes, classes_listed=classes_are_given):
+            if finding.severity == "warning":
+                warnings.warn(f"{self.name}: {finding.message}. {finding.fix}", DataWarning, stacklevel=4)
         if crowd.classes is not None and not crowd.is_ordered and not classes_are_given:
             suspects = find_suspect_numbers(crowd.classes)
             if len(suspects):

@@ -191,6 +191,10 @@ class VoteTable:
         Rows whose spelling was replaced, by role.
     left_out : mapping of str to int, default={}
         Answers of a labelling tool that are no votes, by reason.
+    columns : mapping of str to str, default={}
+        Column of the file by role, if it has columns that a user can name.
+    ends_in_line_break : bool, default=True
+        Whether the file ends in a line break. One without may be cut off.
 
     Examples
     --------
@@ -210,6 +214,8 @@ class VoteTable:
     replacements: tuple[str, ...] = ()
     respelled: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    ends_in_line_break: bool = True
 
     def describe_rows(self, rows: Sequence[int]) -> str:
         """Describe the position of rows for a message.

@@ -257,3 +257,14 @@ def test_advice_on_rows_of_another_length(tmp_path: Path, row: str, advice: str)
     path.write_text(f"task,worker,label\nt1,ann,x\n{row}\n")
     with pytest.raises(InputError, match=f"line 3 has .* columns, not 3.*; {advice}$"):
         wc.read(path)
+
+
+def test_a_file_that_is_cut_off_in_a_row_is_named_so(votes: Path) -> None:
+    votes.write_text(VOTES + "t2,bo")
+    with pytest.raises(
+        InputError, match=r"line 5 has 2 columns, not 3: 't2,bo'; the file ends there .* seems to be cut off"
+    ):
+        wc.read(votes)
+    votes.write_text(VOTES + "t2,bo\n")
+    with pytest.raises(InputError, match="'t2,bo'; complete the row, or remove it"):
+        wc.read(votes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pyarrow.csv as arrow_csv
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
-from wisecrowd.io.compressed_files import open_input
+from wisecrowd.io.compressed_files import COMPRESSIONS, open_input
 from wisecrowd.io.formats import FormatReader
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.columns import find_columns, names_votes
@@ -59,7 +61,8 @@ def read_votes(path: Path, options: ReadOptions, separator: str = ",") -> VoteTa
     types = {name: pa.string() for name in columns.by_role.values()}
     types |= {name: _DICTIONARY for role, name in columns.by_role.items() if role in ("worker", "label")}
     table = _read_table(path, separator, types)
-    return columns.extract_votes(table, lambda rows: find_record_lines(path, separator, [row + 1 for row in rows]))
+    votes = columns.extract_votes(table, lambda rows: find_record_lines(path, separator, [row + 1 for row in rows]))
+    return replace(votes, ends_in_line_break=_ends_in_line_break(path))
 
 
 def read_truth(path: Path, task: str | None = None, truth: str | None = None, separator: str = ",") -> TruthTable:
@@ -236,9 +239,31 @@ def ragged_row_error(path: Path, separator: str, row: Any) -> InputError:
         advice = f"put quotes around values that hold {separator!r}"
     else:
         advice = "complete the row, or remove it"
+        if _is_cut_off(path, row.text):
+            advice = "the file ends there without a line break and seems to be cut off: export or copy it again"
     return InputError(
         f"{position} has {row.actual_columns} columns, not {row.expected_columns}: {row.text[:80]!r}; {advice}"
     )
+
+
+def _ends_in_line_break(path: Path) -> bool:
+    """Return whether a file ends in a line break; true for a compressed one, whose end shows by itself that it is complete."""
+    return _read_end(path, 1) in (b"", b"\r", b"\n")
+
+
+def _is_cut_off(path: Path, last_row: str) -> bool:
+    """Return whether a row is the end of a file, without a line break."""
+    text = last_row.encode()
+    return bool(text) and not _ends_in_line_break(path) and _read_end(path, len(text) + 1)[-len(text) :] == text
+
+
+def _read_end(path: Path, n_bytes: int) -> bytes:
+    if path.suffix.lower() in COMPRESSIONS:
+        return b""
+    with path.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(stream.tell() - n_bytes, 0))
+        return stream.read()
 
 
 def _detect(separator: str, path: Path) -> bool:

@@ -136,7 +136,7 @@ class VoteColumns:
                 notes.append(f"left out the column {self.time!r}, which does not say when votes were cast: {times}")
             else:
                 columns["time"] = pa.chunked_array([times])
-        return VoteTable(table=pa.table(columns), notes=tuple(notes), line_finder=line_finder)
+        return VoteTable(table=pa.table(columns), notes=tuple(notes), line_finder=line_finder, columns=self.by_role)
 
     def _parse_times(self, column: pa.ChunkedArray, describe_rows: Callable[[Sequence[int]], str]) -> pa.Array | str:
         """Return seconds since 1970, or the reason why a column that the user did not name holds no times."""

@@ -18,6 +18,8 @@ from wisecrowd.io.tables.text_labels import are_texts
 from wisecrowd.io.validation.count_checks import check_votes_per_task, check_votes_per_worker
 from wisecrowd.io.validation.findings import Finding, Severity
 from wisecrowd.io.validation.id_checks import NORMALISE_FIX, check_ids
+from wisecrowd.io.validation.mistake_checks import check_mistakes
+from wisecrowd.io.vote_table import VoteTable
 from wisecrowd.utils.text import count_noun
 
 #: Votes from which a habit of a worker shows, and votes that a class needs to be learnt.
@@ -29,7 +31,12 @@ _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "miss
 
 
 def check_crowd(
-    crowd: Crowd, *, repeats_allowed: bool, classes_listed: bool = False, can_normalise: bool = False
+    crowd: Crowd,
+    *,
+    repeats_allowed: bool,
+    classes_listed: bool = False,
+    can_normalise: bool = False,
+    votes: VoteTable | None = None,
 ) -> Iterator[Finding]:
     """Check the votes of a crowd.
 
@@ -43,6 +50,8 @@ def check_crowd(
         Whether the user or the file lists the classes.
     can_normalise : bool, default=False
         Whether the option ``normalise`` unifies spellings of ids and labels. It is an option for reading files.
+    votes : VoteTable, optional
+        Rows of the file, whose lines and columns the findings name.
 
     Yields
     ------
@@ -58,6 +67,7 @@ def check_crowd(
     if crowd.n_votes == 0:
         yield Finding(name="empty-file", severity="error", count=1, message="there are no votes")
         return
+    yield from check_mistakes(crowd, votes, classes_listed=classes_listed, can_normalise=can_normalise)
     if crowd.worker is not None and crowd.workers is not None:
         yield from _check_repeats(crowd, crowd.worker, crowd.workers, repeats_allowed)
         yield from _check_workers(crowd, crowd.worker, crowd.workers)

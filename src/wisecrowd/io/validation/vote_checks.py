@@ -176,6 +176,7 @@ def _check_table(
             repeats_allowed=repeats_allowed,
             classes_listed=classes_listed,
             can_normalise=not options.normalise and isinstance(source, str | os.PathLike | VoteSource),
+            votes=votes,
         )
     except _EmptyColumn as error:
         finding = error.make_finding()
