@@ -122,3 +122,5 @@ def test_tasks_and_workers_that_changed_places_are_pointed_out_by_every_command(
         assert options in message
         assert "swapped" not in run(*words, *options.split()).stderr, "the header is wrong, and the options are right"
     assert question in run("check", path).stdout
+    path.write_text("task,worker,label\n" + "".join(",".join(row) + "\n" for row in rows))
+    assert run("aggregate", path, *options.split()).stderr.count("swapped?") == 1

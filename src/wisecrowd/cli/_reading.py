@@ -206,14 +206,15 @@ class Reading:
 
         from wisecrowd.cli._console import warn
         from wisecrowd.io.tables.columns import role_names, simplify_name
-        from wisecrowd.io.validation.mistake_checks import looks_right_when_swapped
+        from wisecrowd.io.validation.mistake_checks import looks_right_when_swapped, looks_swapped
 
         named = {role: name for role in ("task", "worker", "label") if (name := getattr(self, role)) is not None}
         for one, other in combinations(named, 2):
             means_other, means_one = simplify_name(named[one]), simplify_name(named[other])
             is_swapped = means_other in role_names(other) and means_one in role_names(one)
-            if {one, other} == {"task", "worker"} and is_swapped and looks_right_when_swapped(crowd):
-                continue  # the header itself is wrong
+            is_pair = is_swapped and {one, other} == {"task", "worker"}
+            if is_pair and (looks_right_when_swapped(crowd) or looks_swapped(crowd)):
+                continue  # the header itself is wrong, or reading has asked already
             if is_swapped and means_other not in role_names(one) and means_one not in role_names(other):
                 warn(
                     f"column {named[one]!r} usually holds {other}s and {named[other]!r} {one}s; are they swapped? Then say --{one} "

@@ -161,7 +161,7 @@ def _measure_agreement(group: NDArray[np.int32], label: NDArray[np.int32]) -> fl
 def _check_swapped(crowd: Crowd, columns: dict[str, str]) -> Iterator[Finding]:
     if not looks_swapped(crowd):
         return
-    fix = "If they are, swap the two columns."
+    fix = "If they are, exchange them in the file."
     if {"task", "worker"} <= columns.keys():
         task, worker = columns["worker"], columns["task"]
         fix = f"If they are: task={task!r}, worker={worker!r} (--task {shlex.quote(task)} --worker {shlex.quote(worker)})."
