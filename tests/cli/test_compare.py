@@ -103,3 +103,10 @@ def test_texts_are_compared_with_their_truth(run: Any, tmp_path: Path) -> None:
     assert "WER" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert len(pd.read_csv(tmp_path / "out" / "agreement.csv")) == 4
+
+
+def test_gold_is_refused_with_the_option_for_evaluation(run: Any, votes: Path, gold: Path) -> None:
+    result = run("compare", votes, "--gold", gold.name)
+    assert result.exit_code == 2
+    assert "to evaluate against known truth: --score gold.csv" in " ".join(result.stderr.split())
+    assert "--gold " not in run("compare", "--help").stdout
