@@ -222,3 +222,30 @@ def test_label_sets_are_not_the_labels_of_aggregate(run: Any, votes: Path, tmp_p
     sets.write_text("task,worker,labels\nt1,ann,a|b\nt1,bob,a\nt2,ann,b\nt2,bob,b\n")
     assert "these are not the labels that wisecrowd aggregate writes" in run("audit", sets, "--size", "2").stderr
     assert "sets of labels" not in run("audit", votes, "-m", "majority-vote", "--size", "2").stderr
+
+
+def test_checks_without_the_columns_of_a_draw_are_a_simple_random_sample(run: Any, votes: Path, gold: Path) -> None:
+    result = run("audit", votes, "--checked", gold.name)
+    assert "gold.csv has no column weight, so the checks count as a simple random sample" in " ".join(
+        result.stderr.split()
+    )
+    assert run("audit", votes, "--checked", gold.name, "-q").stderr == ""
+    assert run("audit", votes, "--size", 5, "-o", "audit").exit_code == 0
+    checks = pd.read_csv("audit/checks.csv", dtype=str)
+    checks["truth"] = checks["task"].map(pd.read_csv(gold, index_col="task")["truth"])
+    checks.to_csv("checks.csv", index=False)
+    assert "simple random sample" not in run("audit", votes, "--checked", "checks.csv").stderr
+    # The column of tasks may have any name; weights are then read, too.
+    checks.rename(columns={"task": "nr"}).to_csv("renamed.csv", index=False)
+    assert "simple random sample" not in run("audit", votes, "--checked", "renamed.csv").stderr
+
+
+def test_named_columns_may_be_those_of_the_checks_or_of_the_gold(run: Any, votes: Path, gold: Path) -> None:
+    lines = gold.read_text().splitlines()
+    Path("known.csv").write_text("\n".join(["ref,verdict,label", *(f"{line},cat" for line in lines[1:4])]))
+    Path("checked.csv").write_text("\n".join(["task,truth", *lines[4:9]]))
+    words = ("--gold-task", "ref", "--gold-label", "verdict")
+    for given, checked, n in (("known.csv", "checked.csv", 5), ("checked.csv", "known.csv", 3)):
+        result = run("audit", votes, "--gold", given, "--checked", checked, *words, "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["summary"]["checked"] == n

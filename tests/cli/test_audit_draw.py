@@ -33,12 +33,12 @@ def test_the_identity_has_a_part_for_votes_method_and_gold() -> None:
 def test_a_broken_identity_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "checks.csv"
     path.write_text(f"task,truth,draw\nt1,cat,{DRAW}\nt2,dog,\n")
-    check_draw(path, GoldReading(), DRAW, "")
+    check_draw(path, GoldReading(), DRAW, "", CROWD.tasks)
     path.write_text("task,truth,draw\nt1,cat,my own note\n")
     with pytest.raises(InputError, match=r"the column draw contains 'my own note'.*Restore it"):
-        check_draw(path, GoldReading(), DRAW, "")
+        check_draw(path, GoldReading(), DRAW, "", CROWD.tasks)
     path.write_text("task,truth\nt1,cat\n")
-    check_draw(path, GoldReading(), DRAW, "")
+    check_draw(path, GoldReading(), DRAW, "", CROWD.tasks)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"command": {"draw": 3}}'])

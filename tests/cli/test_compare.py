@@ -112,3 +112,10 @@ def test_votes_without_a_second_vote_are_pointed_out(run: Run, tmp_path: Path) -
     assert "Warning: No task has two votes" in run("aggregate", path).stderr
     path.write_text(path.read_text() + "1,bob,a\n")
     assert "No task has two votes" not in run("compare", path, *TWO).stderr
+
+
+def test_gold_is_refused_with_the_option_for_evaluation(run: Any, votes: Path, gold: Path) -> None:
+    result = run("compare", votes, "--gold", gold.name)
+    assert result.exit_code == 2
+    assert "to evaluate against known truth: --score gold.csv" in " ".join(result.stderr.split())
+    assert "--gold " not in run("compare", "--help").stdout

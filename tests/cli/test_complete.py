@@ -335,3 +335,10 @@ def test_every_completer_runs_from_the_command_line(run: Any, sparse: Path, feat
     assert filled.select_observed() == wc.read(sparse)
     assert wc.load("out/model").name == name
     assert run("cite", name).stdout.startswith("@")
+
+
+def test_gold_is_refused_with_the_option_for_evaluation(run: Any, votes: Path, gold: Path) -> None:
+    result = run("complete", votes, "-o", "c", "--gold", gold.name)
+    assert result.exit_code == 2
+    assert "to evaluate against known truth: --score gold.csv" in " ".join(result.stderr.split())
+    assert "--gold " not in run("complete", "--help").stdout

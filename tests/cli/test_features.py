@@ -108,3 +108,11 @@ def test_normalise_matches_features_to_votes(run: Any, tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "another spelling of 12 tasks" in " ".join(refused.stderr.split())
     assert json.loads(run(*words, "--normalise").stdout)["summary"]["features"]["tasks"] == 12
+
+
+def test_the_column_of_ids_is_recognised_by_its_contents(run: Any, votes: Path) -> None:
+    rows = [f"{number / 7:.2f},{number % 5},t{number:02d}" for number in range(12)]
+    Path("X.csv").write_text("\n".join(["length,size,nr", *rows]) + "\n")
+    result = run("aggregate", votes, "-x", "X.csv", "-m", "mnldp")
+    assert result.exit_code == 0, result.output
+    assert "read 'nr' as the task column, because its values are tasks of the votes" in " ".join(result.stderr.split())

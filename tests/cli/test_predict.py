@@ -122,6 +122,9 @@ def test_columns_of_the_truth_are_named(run_here: Any, model: Path, new: pd.Data
     result = run_here(*words, "--score", "truth.csv", "--json")
     assert json.loads(result.stdout)["score"]["accuracy"] == 1
     assert "give it with --score FILE" in run_here(*words).stderr
+    recognised = run_here(*words[:3], "--score", "truth.csv", "--json")
+    assert json.loads(recognised.stdout)["score"]["accuracy"] == 1
+    assert "read 'nr' as the task column" in " ".join(recognised.stderr.split())
 
 
 def test_features_before_the_model_are_pointed_out(run_here: Any, model: Path, new: pd.DataFrame) -> None:

@@ -212,3 +212,11 @@ def test_a_folder_of_spans_has_the_tokens_of_its_documents(run: Any, tmp_path: P
     result = run("report", "folder", "--no-compare", "-o", "page.html")
     assert result.exit_code == 0, result.output
     assert ">New York<" in (tmp_path / "page.html").read_text()
+
+
+def test_a_page_on_gold_of_every_task_estimates_nothing(run: Run, votes: Path, gold: Path) -> None:
+    assert run("report", votes, QUICK, "--gold", gold, "-o", "page.html").exit_code == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "not estimated: every task is gold" in page
+    assert "Every task is gold, so the labels are the truth that was given" in page
+    assert "are expected to be right" not in page

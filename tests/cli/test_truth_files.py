@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import wisecrowd as wc
@@ -27,8 +30,8 @@ def test_the_task_column_may_be_called_as_that_of_the_votes_or_not(tmp_path: Pat
     ("content", "message"),
     [
         ("image_id,truth\nt1,cat\nt1,dog\n", "1 task has more than one value in the column 'truth'"),
-        ("image_id,said_by_experts\nt1,cat\n", "there is no truth column"),
-        ("task,said_by_experts\nt1,cat\n", "there is no truth column"),
+        ("image_id,said_by_experts\nt1,cow\n", "there is no truth column"),
+        ("task,said_by_experts\nt1,cow\n", "there is no truth column"),
         ("image_id,truth\nt1\n", "line 2 has 1 columns"),
     ],
 )
@@ -45,7 +48,7 @@ def test_gold_columns_are_named_apart_from_those_of_the_votes(tmp_path: Path) ->
 
 
 def test_the_error_about_gold_advises_options_that_name_columns_of_gold(tmp_path: Path) -> None:
-    (tmp_path / "gold.csv").write_text("nr,expert_says\nt1,cat\n")
+    (tmp_path / "gold.csv").write_text("nr,expert_says\nx1,cow\n")
     with pytest.raises(InputError, match=r"\(--gold-task NAME --gold-label NAME\)"):
         read_truth(tmp_path / "gold.csv", GoldReading(), CROWD)
     (tmp_path / "gold.csv").write_text("task,gold,expert\nt1,cat,cat\n")
@@ -180,7 +183,7 @@ def test_a_truth_that_contradicts_the_votes_is_named(
         lines = [f"t{task},{classes[(task + shift) % 3]}" for task in range(12)]
         (tmp_path / "gold.csv").write_text("\n".join(["task,truth", *lines]))
         read_truth(tmp_path / "gold.csv", GoldReading(), crowd, use=use)
-        is_warned = "contradict the votes: 12 of 12 tasks have another" in capsys.readouterr().err
+        is_warned = "contradict the votes: 0 of 12 (0%) equal" in capsys.readouterr().err
         assert is_warned == (is_rotated and shift == 1)
 
 
@@ -192,3 +195,110 @@ def test_thousands_separators_of_task_ids_are_a_spelling(run: Any, tmp_path: Pat
     words = ("aggregate", "votes.csv", "-m", "majority-vote", "--score", "gold.csv", "--json")
     assert "They differ only in spelling: add --normalise" in run(*words).stderr
     assert '"accuracy": 1.0' in run(*words, "--normalise").stdout
+
+
+def shift_by_a_row(truth: pd.Series) -> pd.Series:
+    return pd.Series(np.roll(truth.to_numpy(), 1), index=truth.index, name="truth").rename_axis("task")
+
+
+@pytest.mark.parametrize("use", ["gold", "score", "checks"])
+def test_a_truth_shifted_by_a_row_is_named_with_both_shares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], use: Any
+) -> None:
+    """18 of 40 labels are the true ones, which is more than one in three, but far fewer than the votes lead one to expect."""
+    made = wc.simulate_crowd(300, n_workers=12, n_classes=3, votes_per_task=4, random_state=5)
+    truth = made.truth[:40]
+    path = tmp_path / "gold.csv"
+    truth.rename("truth").rename_axis("task").to_csv(path)
+    read_truth(path, GoldReading(), made.crowd, use=use)
+    assert capsys.readouterr().err == ""
+    shifted = shift_by_a_row(truth)
+    differing = shifted.index[shifted != truth]
+    restored = differing[: 18 - (40 - len(differing))]
+    shifted[restored] = truth[restored]
+    assert (shifted == truth).sum() == 18
+    shifted.to_csv(path)
+    read_truth(path, GoldReading(), made.crowd, use=use)
+    message = capsys.readouterr().err
+    assert re.search(
+        r"contradict the votes: \d+ of 40 \(\d+%\) equal the labels .* but \d+% of these labels are expected to be right",
+        message,
+    )
+    assert "no row is shifted" in message
+
+
+def test_a_hard_crowd_does_not_contradict_its_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = wc.simulate_crowd(200, workers=["noisy(0.45)"] * 8, n_classes=3, votes_per_task=3, random_state=1)
+    made.truth.rename("truth").rename_axis("task").to_csv(tmp_path / "gold.csv")
+    read_truth(tmp_path / "gold.csv", GoldReading(), made.crowd, use="score")
+    assert capsys.readouterr().err == ""
+
+
+COMPLETE = [
+    ("aggregate", "--gold"), ("diagnose", "--gold"), ("report", "--no-compare", "--gold"), ("audit", "--size", "3", "--gold"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMPLETE, ids=" ".join)
+def test_a_truth_of_every_task_as_gold_leaves_nothing_to_estimate(
+    run: Any, votes: Path, gold: Path, words: tuple[str, ...]
+) -> None:
+    command, *options = words
+    result = run(command, votes, *options, gold.name)
+    message = " ".join(result.stderr.split())
+    assert "gold.csv: every task with votes is gold, so nothing is estimated" in message
+    assert "give it with --score FILE instead of --gold" in message
+    assert "expected 100" not in result.stdout
+    if command in ("aggregate", "diagnose"):
+        assert "Accuracy not estimated, because every task is gold" in " ".join(result.stdout.split())
+
+
+def test_two_tables_of_truth_may_name_their_columns_differently(run: Any, votes: Path) -> None:
+    Path("a.csv").write_text("nr,expert_says,label\nt00,dog,cat\nt01,cat,dog\n")
+    Path("b.csv").write_text("task,truth\nt02,dog\nt03,cat\n")
+    for given, scored in (("a.csv", "b.csv"), ("b.csv", "a.csv")):
+        result = run(
+            "aggregate",
+            votes,
+            "--gold",
+            given,
+            "--score",
+            scored,
+            "--gold-task",
+            "nr",
+            "--gold-label",
+            "expert_says",
+            "--json",
+        )
+        assert result.exit_code == 0, result.output
+        summary = json.loads(result.stdout)["summary"]
+        assert (summary["gold"]["tasks"], summary["score"]["n_tasks"]) == (2, 2)
+        assert summary["score"]["accuracy"] == 1
+    result = run("aggregate", votes, "--gold", "b.csv", "--score", "b.csv", "--gold-task", "number")
+    assert result.exit_code == 1
+    assert "b.csv: there is no column 'number'" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("words", USES, ids=" ".join)
+def test_columns_are_recognised_by_their_contents(run: Any, votes: Path, words: tuple[str, ...]) -> None:
+    Path("experts.csv").write_text("who,nr,expert_says\neve,t00,dog\neve,t01,cat\nmax,t02,dog\n")
+    command, *options = words
+    result = run(command, votes, *options, "experts.csv")
+    assert result.exit_code == 0, result.output
+    message = " ".join(result.stderr.split())
+    assert "read 'nr' as the task column, because its values are tasks of the votes" in message
+    assert "read 'expert_says' as the truth column, because its values are labels of the votes" in message
+
+
+@pytest.mark.parametrize("word", ["?", "Unknown", "unsure", "n/a", "-"])
+@pytest.mark.parametrize(
+    "words", [("audit", "--checked"), ("aggregate", "--gold"), ("aggregate", "--score")], ids=" ".join
+)
+def test_undecided_tasks_are_to_be_left_blank(
+    run: Any, votes: Path, gold: Path, words: tuple[str, str], word: str
+) -> None:
+    gold.write_text(gold.read_text().replace("t01,cat", f"t01,{word}").replace("t11,cat\n", ""))
+    message = " ".join(run(words[0], votes, words[1], gold.name).stderr.split())
+    assert f"'{word}' reads as undecided: leave such cells blank, and the tasks are left out" in message
+    assert "--new-classes" not in message
+    assert "--classes" not in message

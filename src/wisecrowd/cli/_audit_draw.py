@@ -54,7 +54,7 @@ def identify_draw(crowd: Crowd, unfitted: Any, gold: pd.Series | None) -> str:
     return "-".join(digest[:PART_LENGTH] for digest in digests)
 
 
-def check_draw(path: Path, reading: GoldReading, draw: str, command: str) -> None:
+def check_draw(path: Path, reading: GoldReading, draw: str, command: str, tasks: pd.Index) -> None:
     """Raise an error if checks were drawn from other votes, for another method or with other gold.
 
     Parameters
@@ -67,11 +67,13 @@ def check_draw(path: Path, reading: GoldReading, draw: str, command: str) -> Non
         Identity of the votes, the method and the gold of this run.
     command : str
         Command line of the draw if it is known, else empty.
+    tasks : Index
+        Tasks of the votes.
     """
     from wisecrowd.cli._truth_files import read_column
     from wisecrowd.errors import InputError
 
-    column = read_column(path, reading, "draw")
+    column = read_column(path, reading, "draw", tasks=tasks)
     names = set() if column is None else {str(name).strip() for name in column.dropna()} - {""}
     for name in sorted(names - {draw}):
         parts = name.split("-")
@@ -102,7 +104,7 @@ def find_draw_command(path: Path) -> str:
     return words if isinstance(words, str) else ""
 
 
-def count_drawn(path: Path, reading: GoldReading, draw: str) -> int:
+def count_drawn(path: Path, reading: GoldReading, draw: str, tasks: pd.Index) -> int:
     """Return the number of tasks of a draw: rows of the table of checks, or more if the record beside it has more.
 
     Parameters
@@ -113,6 +115,8 @@ def count_drawn(path: Path, reading: GoldReading, draw: str) -> int:
         Options by which the checks are read.
     draw : str
         Identity of the draw.
+    tasks : Index
+        Tasks of the votes.
 
     Returns
     -------
@@ -124,7 +128,7 @@ def count_drawn(path: Path, reading: GoldReading, draw: str) -> int:
     from wisecrowd.cli._outputs import RECORD
     from wisecrowd.cli._truth_files import read_column
 
-    column = read_column(path, reading, "draw")
+    column = read_column(path, reading, "draw", tasks=tasks)
     n_rows = 0 if column is None else int((column.astype(str).str.strip() == draw).sum())
     if not n_rows or path.name != CHECKS:  # the record is that of the file that the draw wrote
         return n_rows

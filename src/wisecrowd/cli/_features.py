@@ -132,12 +132,14 @@ def read_features_file(path: Path, reading: Reading, crowd: Crowd) -> Features:
 
     match = crowd if reading.normalise else None
     try:
-        return read_features(resolve_path(path), task=reading.task, match=match)
+        return read_features(resolve_path(path), task=reading.task, match=match, votes=crowd)
     except MissingColumn:
-        return read_features(resolve_path(path), match=match)
+        return read_features(resolve_path(path), match=match, votes=crowd)
 
 
-def read_mixed_features_file(path: Path, task: str | None, match: Crowd | None = None) -> Features | MixedFeatures:
+def read_mixed_features_file(
+    path: Path, task: str | None, match: Crowd | None = None, votes: Crowd | None = None
+) -> Features | MixedFeatures:
     """Read features from a file whose columns may also be strings and dates.
 
     Parameters
@@ -148,6 +150,8 @@ def read_mixed_features_file(path: Path, task: str | None, match: Crowd | None =
         Column of task ids; a file without it is read by the usual names.
     match : Crowd, optional
         Votes whose spelling of task ids is used.
+    votes : Crowd, optional
+        Votes whose tasks identify the column of task ids.
 
     Returns
     -------
@@ -158,9 +162,9 @@ def read_mixed_features_file(path: Path, task: str | None, match: Crowd | None =
     from wisecrowd.io.problems import MissingColumn
 
     try:
-        return read_mixed_features(resolve_path(path), task=task, match=match)
+        return read_mixed_features(resolve_path(path), task=task, match=match, votes=votes)
     except MissingColumn:
-        return read_mixed_features(resolve_path(path), match=match)
+        return read_mixed_features(resolve_path(path), match=match, votes=votes)
 
 
 def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:

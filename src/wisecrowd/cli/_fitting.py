@@ -99,11 +99,18 @@ Gold = Annotated[
         help="Gold: known truth of some tasks, used in fitting to rate the workers. Table with task and label.",
     ),
 ]
+RefusedGold = Annotated[
+    Path | None,
+    typer.Option(
+        "--gold", metavar="FILE", hidden=True, help="Not an option of this command, which refers to --score instead."
+    ),
+]
 Model = Annotated[
     str | None,
     typer.Option(
         "--method", "-m", metavar="NAME", show_default=False,
-        help="Method that rates workers and tasks, such as ibcc or one-coin. Default: model-average; panel if machines voted.",
+        help="Method that infers the labels and rates the workers, such as ibcc or one-coin. Default: labels by model-average, "
+        "workers rated by dawid-skene; panel for both if machines voted.",
     ),
 ]  # fmt: skip
 Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Maximum number of threads.")]
@@ -215,6 +222,22 @@ def to_words(
     words += [] if method is None else ["-m", method]
     words += [word for assignment in assignments for word in ("-p", assignment)]
     return words + ([] if gold is None else ["--gold", str(gold)])
+
+
+def refuse_gold(gold: Path | None, reason: str) -> None:
+    """Raise an error if gold is given to a command that only scores against known truth.
+
+    Parameters
+    ----------
+    gold : Path or None
+        Table of known truth.
+    reason : str
+        Sentence that says why the command takes no gold.
+    """
+    from wisecrowd.errors import UsageError
+
+    if gold is not None:
+        raise UsageError(f"{reason}; to evaluate against known truth: --score {gold}")
 
 
 def warn_filled_votes(crowd: Crowd) -> None:

@@ -283,12 +283,12 @@ class Reading:
 class GoldReading(Reading):
     """Options for commands that read a table of truth beside the votes."""
 
-    gold_task: Annotated[
-        str | None, _column("gold-task", "Column of the task ids in the table of known truth (gold).")
-    ] = None
-    gold_label: Annotated[
-        str | None, _column("gold-label", "Column of the labels in the table of known truth (gold).")
-    ] = None
+    gold_task: Annotated[str | None, _column("gold-task", "Column of the task ids in the tables of known truth.")] = (
+        None
+    )
+    gold_label: Annotated[str | None, _column("gold-label", "Column of the labels in the tables of known truth.")] = (
+        None
+    )
 
     def gold_words(self) -> list[str]:
         """Return the options that name columns of a table of truth, as words of a command line."""

@@ -51,7 +51,9 @@ def read_scores(answers: AnswerTable | AnswerQuestion, reading: Reading, *, keep
     return scores
 
 
-def read_score_truth(path: Path | None, reading: GoldReading, scores: ScoreCrowd) -> pd.Series | None:
+def read_score_truth(
+    path: Path | None, reading: GoldReading, scores: ScoreCrowd, beside: Path | None = None
+) -> pd.Series | None:
     """Read known truth beside scores, and compare its tasks with theirs.
 
     Parameters
@@ -62,6 +64,8 @@ def read_score_truth(path: Path | None, reading: GoldReading, scores: ScoreCrowd
         Options for reading.
     scores : ScoreCrowd
         Scores.
+    beside : Path, optional
+        Other table of truth of the same command.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def read_score_truth(path: Path | None, reading: GoldReading, scores: ScoreCrowd
 
     if path is None:
         return None
-    truth = read_truth(path, reading)
+    truth = read_truth(path, reading, beside=beside, tasks=scores.tasks)
     check_truth_tasks(truth, scores.tasks, path)
     return truth
 
@@ -144,7 +148,9 @@ def aggregate_scores(
             "scores as classes or numbers, name the column: --label score, --label score --numeric"
         )
     scores = read_scores(answers, reading)
-    gold_truth, score_truth = (read_score_truth(file, reading, scores) for file in (gold, score))
+    gold_truth, score_truth = (
+        read_score_truth(file, reading, scores, other) for file, other in ((gold, score), (score, gold))
+    )
     classes = parse_classes(reading)
     if classes is not None and fitted.classes is None:
         fitted.set_params(classes=tuple(classes))

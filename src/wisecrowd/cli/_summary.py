@@ -281,6 +281,8 @@ def describe_accuracy(estimate: dict[str, Any]) -> str:
     """
     from wisecrowd.evaluate.accuracy import AccuracyEstimate
 
+    if estimate["gold_tasks"] >= estimate["tasks"] > 0:
+        return "not estimated, because every task is gold"
     text = f"expected {AccuracyEstimate.from_dict(estimate)}"
     n_gold = estimate["gold_tasks"]
     return f"{text}, by votes and {count_noun(n_gold, 'gold task')}" if n_gold else f"{text}, by votes alone"

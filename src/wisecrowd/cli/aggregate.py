@@ -173,8 +173,8 @@ def aggregate(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
-        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=score)
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score", beside=gold)
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     if not is_named:
@@ -246,7 +246,10 @@ def _aggregate_shards(
     from wisecrowd.cli._truth_files import read_truth
 
     reading.check_shards(votes, gold, score)
-    gold_truth, score_truth = (None if path is None else read_truth(path, reading) for path in (gold, score))
+    gold_truth, score_truth = (
+        None if path is None else read_truth(path, reading, beside=other)
+        for path, other in ((gold, score), (score, gold))
+    )
     command = {"votes": str(votes), "gold": fitting.path_text(gold), "score": fitting.path_text(score)}
     inputs = [path for path in (gold, score) if path is not None]
     aggregate_shards(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,7 @@ from wisecrowd.cli._audit_draw import (
     identify_draw,
     refuse_filled_checks,
 )
-from wisecrowd.cli._console import shorten_id, show, show_progress, table, warn
+from wisecrowd.cli._console import print_note, shorten_id, show, show_progress, table, warn
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import GoldReading, Votes
 
@@ -102,7 +101,7 @@ def audit(
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
-    from wisecrowd.cli._truth_files import read_truth
+    from wisecrowd.cli._truth_files import fit_reading, read_truth
     from wisecrowd.data.vocabulary import locate_ids
     from wisecrowd.errors import InputError, UsageError
     from wisecrowd.evaluate.audit import draw_audit_sample, evaluate_audit
@@ -130,16 +129,16 @@ def audit(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
-        # With gold, the names of columns are those of the gold; the table of checks is usually the one that was drawn here.
-        check_reading = reading if gold is None else replace(reading, gold_task=None, gold_label=None)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=checked)
+        # Columns may be named that only the gold has; the table of checks is usually the one that was drawn here.
+        check_reading = reading if checked is None else fit_reading(checked, reading, gold)
         if crowd.is_numeric:
             raise InputError(f"{votes} has numbers as labels, which are not right or wrong; audit needs classes")
         unfitted = fitting.prepare_method(method, parameter or [], vote_source, reading, crowd, quiet=quiet)
         draw = identify_draw(crowd, unfitted, gold_truth)
         checks = None
         if checked is not None:
-            check_draw(checked, check_reading, draw, find_draw_command(checked))
+            check_draw(checked, check_reading, draw, find_draw_command(checked), crowd.tasks)
             extra = [] if new_classes is None else [name.strip() for name in new_classes.split(",")]
             checks = read_truth(checked, check_reading, crowd, use="checks", new_classes=extra)
     with show_progress(quiet=quiet):
@@ -147,6 +146,8 @@ def audit(
         result = None
         if checks is not None and checked is not None:
             weight = _read_by_task(checked, "weight", check_reading, checks, crowd.tasks)
+            if weight is None and not quiet:
+                print_note(_describe_unweighted(checked))
             result = evaluate_audit(fitted, crowd, checks, truth=gold_truth, weight=weight, half_width=within)
             estimate = result.estimate
         else:
@@ -157,7 +158,7 @@ def audit(
     if result is not None:
         tables |= {fitting.LABELS: _recalibrated_labels(estimate), CLASSES: rounded(result.accuracy_by_class)}
         summary |= _summarize(result)
-        n_drawn = 0 if checked is None else count_drawn(checked, check_reading, draw)
+        n_drawn = 0 if checked is None else count_drawn(checked, check_reading, draw, crowd.tasks)
         summary |= {"drawn_before": n_drawn} if n_drawn else {}
         facts += _result_lines(result, n_drawn)
         if result.n_more and size is None:
@@ -227,6 +228,15 @@ def _next_lines(words: list[str], output: Path) -> list[tuple[str, str]]:
     ]
 
 
+def _describe_unweighted(checked: Path) -> str:
+    """Return a note about checks without the columns of a draw."""
+    return (
+        f"Note: {checked} has no column weight, so the checks count as a simple random sample of the tasks. If wisecrowd audit "
+        "drew them, keep its columns draw, weight and stratum; if they were chosen otherwise, such as the hard ones, the "
+        "estimate is biased"
+    )
+
+
 def _read_by_task(path: Path, name: str, reading: GoldReading, checks: pd.Series, tasks: pd.Index) -> pd.Series | None:
     """Return a column of numbers of the checks by task of the crowd, or None if the file has no such column."""
     import pandas as pd
@@ -236,7 +246,7 @@ def _read_by_task(path: Path, name: str, reading: GoldReading, checks: pd.Series
     from wisecrowd.errors import InputError, preview
     from wisecrowd.io.tables.spellings import match_spellings
 
-    column = read_column(path, reading, name)
+    column = read_column(path, reading, name, tasks=tasks)
     if column is None:
         return None
     if reading.normalise:

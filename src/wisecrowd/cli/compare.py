@@ -52,6 +52,7 @@ def compare(
             help="Known truth, to evaluate the choice; not used for choosing.",
         ),
     ] = None,
+    gold: fitting.RefusedGold = None,
     folds: Annotated[
         int, typer.Option(metavar="N", min=2, help="Number of cross-validation folds over the votes.")
     ] = 5,
@@ -96,6 +97,7 @@ def compare(
     from wisecrowd.evaluate.confidence import estimate_confidence
     from wisecrowd.evaluate.model_selection import compare_methods
 
+    fitting.refuse_gold(gold, "--gold is used in fitting, and compare chooses methods by held-out votes alone")
     reading.check_gold_columns(score)
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     other_answers = answers.find_answers(votes, reading, method or [])

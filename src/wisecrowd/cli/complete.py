@@ -40,6 +40,7 @@ def complete(
         ),
     ] = None,
     parameter: fitting.Parameter = None,
+    gold: fitting.RefusedGold = None,
     output: fitting.Output = None,
     evaluate: Annotated[
         bool, flag("--evaluate", help="Hold out a fifth of the votes and measure how well they are predicted.")
@@ -91,6 +92,7 @@ def complete(
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.cli._truth_files import read_truth
 
+    fitting.refuse_gold(gold, "--gold is used in fitting, and completers use votes and features alone")
     reading.check_gold_columns(score)
     fitting.check_output_options(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
     name = method or (DEFAULT if features is None else DEFAULT_WITH_FEATURES)

@@ -124,9 +124,11 @@ def learn(
     with _heard_once(), reading.silence_notes(quiet=quiet or not is_main_process()):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=score)
         score_truth = (
-            None if score is None else read_truth(score, reading, crowd, use="score", other_tasks=predict is not None)
+            None
+            if score is None
+            else read_truth(score, reading, crowd, use="score", beside=gold, other_tasks=predict is not None)
         )
         feature_table, new, fitted_encoder = _read_features(
             source, predict, reading, crowd, texts=texts, images=images, column=text_column, encoder=encoder
@@ -208,7 +210,7 @@ def _read_features(
     """Return the features of the tasks, those of new tasks, and the encoder of texts or images."""
     match = crowd if reading.normalise else None
     if texts is None and images is None:
-        table = feature_files.read_mixed_features_file(source, reading.task, match)
+        table = feature_files.read_mixed_features_file(source, reading.task, match, crowd)
         new = None if predict is None else feature_files.read_mixed_features_file(predict, reading.task, match)
         return table, new, None
 

@@ -282,9 +282,11 @@ def _score(
     from wisecrowd.cli._reading import resolve_path
     from wisecrowd.errors import InputError
     from wisecrowd.evaluate.metrics import summary
-    from wisecrowd.io import read_truth
+    from wisecrowd.io import VoteSource
+    from wisecrowd.io.tables.matched_columns import VoteNames
 
-    truth = read_truth(resolve_path(path), task=task, truth=label)
+    source = VoteSource.detect(resolve_path(path))
+    truth = source.read_truth(task=task, truth=label, vote_names=VoteNames(tasks, classes))
     is_predicted = fitting.match_task_ids(truth, tasks).isin(tasks)
     if not is_predicted.any():
         raise InputError(f"{path}: none of the {len(truth):,} tasks with truth is predicted; use the same ids in both")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from wisecrowd.io.tables.arrays import read_npz
 from wisecrowd.io.tables.columns import find_column, find_columns
 from wisecrowd.io.tables.excel import SUFFIXES as EXCEL_SUFFIXES
 from wisecrowd.io.tables.excel import read_sheet
+from wisecrowd.io.tables.matched_columns import ColumnReader, match_task_column, note_matched
 from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
 from wisecrowd.io.tables.spellings import match_spellings
@@ -178,6 +180,7 @@ def read_features(
     *,
     task: str | None = None,
     match: Crowd | None = None,
+    votes: Crowd | None = None,
     max_unpacked: int | str | None = None,
 ) -> Features:
     """Read the features of tasks.
@@ -188,10 +191,13 @@ def read_features(
         File of arrays ``task`` and ``X`` (npz), table with a column of task ids and numbers in all others, or dataset folder
         with either of them, called ``features``.
     task : str, optional
-        Column of task ids. Without it, a column called ``task`` or similar, or else the first one.
+        Column of task ids. Without it, a column called ``task`` or similar, or else one with tasks of ``votes``, or else the first
+        one.
     match : Crowd, optional
         Votes that were read with ``normalise=True``. Tasks that differ from theirs only by case, space, Unicode form, invisible
         characters or number form take the spelling of the votes.
+    votes : Crowd, optional
+        Votes whose tasks identify the column of task ids if its name does not.
     max_unpacked : int or str, optional
         Size that a compressed file may unpack to, such as ``"16GB"`` (see :func:`wisecrowd.read`).
 
@@ -211,7 +217,7 @@ def read_features(
     >>> read_features("X.csv").table.loc["t2"].to_dict()
     {'length': 0.5, 'width': 1.0}
     """
-    features = _read(path, task, match, max_unpacked, mixed=False)
+    features = _read(path, task, match, votes, max_unpacked, mixed=False)
     assert isinstance(features, Features)
     return features
 
@@ -221,6 +227,7 @@ def read_mixed_features(
     *,
     task: str | None = None,
     match: Crowd | None = None,
+    votes: Crowd | None = None,
     max_unpacked: int | str | None = None,
 ) -> Features | MixedFeatures:
     """Read the features of tasks, whose columns may also be strings and dates.
@@ -233,6 +240,8 @@ def read_mixed_features(
         Column of task ids.
     match : Crowd, optional
         Votes whose spelling of task ids is used; see `read_features`.
+    votes : Crowd, optional
+        Votes whose tasks identify the column of task ids; see `read_features`.
     max_unpacked : int or str, optional
         Size that a compressed file may unpack to.
 
@@ -252,11 +261,17 @@ def read_mixed_features(
     >>> read_mixed_features("X.csv").table["colour"].isna().to_dict()
     {'t1': False, 't2': True}
     """
-    return _read(path, task, match, max_unpacked, mixed=True)
+    return _read(path, task, match, votes, max_unpacked, mixed=True)
 
 
 def _read(
-    path: str | os.PathLike[str], task: str | None, match: Crowd | None, max_unpacked: int | str | None, *, mixed: bool
+    path: str | os.PathLike[str],
+    task: str | None,
+    match: Crowd | None,
+    votes: Crowd | None,
+    max_unpacked: int | str | None,
+    *,
+    mixed: bool,
 ) -> Features | MixedFeatures:
     """Read and check features; only with ``mixed`` may columns be strings or dates."""
     file = fetch_source(path)
@@ -266,7 +281,8 @@ def _read(
             raise InputError(f"{file}: this folder has no features (features.npz or features.parquet)")
         file = files[0]
     with limit_unpacked(max_unpacked), prefix_errors(file):
-        features = _read_file(file, task, mixed=mixed)
+        vote_tasks = next((crowd.tasks for crowd in (votes, match) if crowd is not None), None)
+        features = _read_file(file, task, vote_tasks, mixed=mixed)
         if match is not None:
             tasks = match_spellings(features.tasks, match.tasks)
             if isinstance(features, MixedFeatures):
@@ -312,7 +328,7 @@ def _check_range(features: Features) -> None:
         )
 
 
-def _read_file(path: Path, task: str | None, *, mixed: bool) -> Features | MixedFeatures:
+def _read_file(path: Path, task: str | None, vote_tasks: pd.Index | None, *, mixed: bool) -> Features | MixedFeatures:
     if not path.is_file():
         raise InputError("there is no such file; check its name")
     suffix = get_uncompressed_suffix(path)
@@ -320,13 +336,19 @@ def _read_file(path: Path, task: str | None, *, mixed: bool) -> Features | Mixed
         return _read_arrays(path)
     if suffix == ".parquet":
         table = read_table(path)
-        return _from_table(table, _find_task_column(table.column_names, task), mixed=mixed)
+        task_column = _find_task_column(table.column_names, task, table.select, vote_tasks)
+        return _from_table(table, task_column, mixed=mixed)
     if suffix in EXCEL_SUFFIXES:
         sheet = read_sheet(path)
-        task_column = _find_task_column(sheet.columns, task)
+        task_column = _find_task_column(sheet.columns, task, sheet.to_table, vote_tasks)
         return _from_table(sheet.to_table(sheet.columns, text_columns=[task_column]), task_column, mixed=mixed)
     if suffix in SEPARATORS:
-        task_column = _find_task_column(read_delimited_names(path, SEPARATORS[suffix]), task)
+        separator = SEPARATORS[suffix]
+
+        def read_texts(names: Sequence[str]) -> pa.Table:
+            return read_delimited(path, separator, text_columns=names).select(list(names))
+
+        task_column = _find_task_column(read_delimited_names(path, separator), task, read_texts, vote_tasks)
         table = read_delimited(path, SEPARATORS[suffix], text_columns=[task_column])
         return _from_table(table, task_column, mixed=mixed)
     raise InputError("features are read from .npz, .csv, .tsv, .xlsx or .parquet files, or from a dataset folder")
@@ -412,8 +434,8 @@ def _not_numbers(names: list[str], column: pa.ChunkedArray, tasks: pd.Index) -> 
     return InputError(f"features must be numbers, and {preview(names)} is not{example}; encode it, or leave it out")
 
 
-def _find_task_column(names: list[str], task: str | None) -> str:
-    """Return the column of task ids: the one that the user names, one called like it, or else the first."""
+def _find_task_column(names: list[str], task: str | None, read: ColumnReader, vote_tasks: pd.Index | None) -> str:
+    """Return the column of task ids: the one that the user names, one called like it, one with tasks, or else the first."""
     repeated = [name for name, n in Counter(names).items() if n > 1]
     if repeated:
         raise InputError(f"several columns are called {preview(sorted(repeated))}; give each a name of its own")
@@ -422,6 +444,10 @@ def _find_task_column(names: list[str], task: str | None) -> str:
     except MissingColumn:
         if task is not None or not names:
             raise
+        matched = None if vote_tasks is None else match_task_column(names, read, vote_tasks)
+        if matched is not None:
+            note_matched(matched, "task")
+            return matched
         _LOG.info("read %r as the task column", names[0])
         return names[0]
 

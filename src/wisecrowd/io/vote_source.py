@@ -7,6 +7,7 @@ import os
 import shlex
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -19,6 +20,7 @@ from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.formats import FORMATS, Format, find_format
 from wisecrowd.io.problems import check_file_name, convert_errors, display_name, prefix_errors
 from wisecrowd.io.source_files import fetch_source
+from wisecrowd.io.tables.matched_columns import VoteNames, choose_truth_columns
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.tables.similar_ids import describe_similar_ids
 from wisecrowd.io.tables.spellings import match_spellings
@@ -214,6 +216,7 @@ class VoteSource:
         numeric: bool = False,
         question: str | None = None,
         match: Crowd | None = None,
+        vote_names: VoteNames | None = None,
     ) -> pd.Series[Any]:
         """Read the truth.
 
@@ -227,18 +230,36 @@ class VoteSource:
             Question of a labelling tool's export.
         match : Crowd, optional
             Votes whose spelling of tasks and classes the truth takes.
+        vote_names : VoteNames, optional
+            Tasks and classes of the votes, by which columns are recognised whose names say nothing.
 
         Returns
         -------
         Series
             Truth by task.
         """
+        if vote_names is None and match is not None:
+            vote_names = VoteNames(match.tasks, match.classes)
         with prefix_errors(self.path):
+            if vote_names is not None and question is None:
+                task, truth = self._match_truth_columns(task, truth, vote_names)
             table = self._read_truth_table(task, truth, question)
             if table is None:
                 raise InputError(self._describe_no_truth(question))
             true_labels = table["truth"] if match is None else _match_truth(table["truth"], match)
             return _parse_truth_numbers(true_labels) if numeric else true_labels
+
+    def _match_truth_columns(
+        self, task: str | None, truth: str | None, vote_names: VoteNames
+    ) -> tuple[str | None, str | None]:
+        """Return the columns of task and truth of a table; other sources have no columns."""
+        reader = self.format.reader
+        if reader.read_names is None or reader.read_columns is None:
+            return task, truth
+        columns = choose_truth_columns(
+            reader.read_names(self.path), partial(reader.read_columns, self.path), vote_names, task=task, truth=truth
+        )
+        return columns["task"], columns["truth"]
 
     def _describe_no_truth(self, question: str | None) -> str:
         """Return an error about data without truth, or without truth of a question while others have it."""

@@ -93,11 +93,7 @@ class ReportSummary:
         figures = self._figures
         alpha = figures["krippendorff_alpha"]
         tiles = [
-            (
-                "expected accuracy",
-                format_percent(self._accuracy.accuracy),
-                f"of the labels; {self._describe_interval()}",
-            ),
+            self._build_accuracy_tile(),
             ("votes", f"{figures['votes']:,}", f"{figures['votes_per_task']:.1f} per task"),
             ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
             ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
@@ -113,6 +109,20 @@ class ReportSummary:
             {"name": name, "value": value, "note": note, "is_main": name == "expected accuracy"}
             for name, value, note in tiles
         ]
+
+    def _build_accuracy_tile(self) -> tuple[str, str, str]:
+        if self._is_complete:
+            return "expected accuracy", "–", "not estimated: every task is gold"
+        return (
+            "expected accuracy",
+            format_percent(self._accuracy.accuracy),
+            f"of the labels; {self._describe_interval()}",
+        )
+
+    @property
+    def _is_complete(self) -> bool:
+        """Return whether every task is gold, so that no label is inferred."""
+        return self._accuracy.n_gold >= self._accuracy.n_tasks
 
     def write_sentences(self) -> list[str]:
         """Return the sentences of the summary.
@@ -179,6 +189,10 @@ class ReportSummary:
     def _describe_accuracy(self) -> str:
         """Return the expected accuracy with its interval, and the result on gold tasks."""
         expected = f"{format_percent(self._accuracy.accuracy)} of the labels are expected to be right ({self._describe_interval()})"
+        if self._is_complete:
+            expected = (
+                "Every task is gold, so the labels are the truth that was given, and their accuracy is not estimated"
+            )
         correct = self._count_correct()
         if correct is None:
             return f"{expected}. Without gold labels the interval is wide: errors that all workers share cannot be seen in votes."
