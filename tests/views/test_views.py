@@ -221,6 +221,10 @@ def test_gold_means_the_same_in_all_views(tmp_path: Path) -> None:
     record = json.loads(run("aggregate", votes, "--gold", gold, "--json"))["summary"]["figures"]
     assert record == expected.to_dict()
     assert record["expected_accuracy"]["gold_tasks"] == 40
+    plan = json.loads(run("plan", votes, "--budget", 200, "--gold", gold, "--json", "-o", tmp_path / "plan"))
+    assert plan["figures"] == record
+    requests = pd.read_csv(tmp_path / "plan" / "requests.csv", dtype=str)
+    assert set(requests["task"]).isdisjoint(made.truth[:40].index.astype(str)), "gold tasks need no votes"
     page = tmp_path / "page.html"
     run("report", votes, "--gold", gold, "-o", page, "--no-compare", "-q")
     text = html.unescape(page.read_text(encoding="utf-8"))
@@ -254,3 +258,47 @@ def test_gold_means_the_same_in_all_views(tmp_path: Path) -> None:
     store.close()
     assert summary["flagged_workers"] == record["flagged_workers"]
     assert summary["expected_accuracy"] == pytest.approx(record["expected_accuracy"], abs=1e-3)
+
+
+def test_no_view_has_a_confidence_below_chance(tmp_path: Path) -> None:
+    """A label less probable than chance would mean that another one is better; all views have the same figure."""
+    kinds = ["noisy(0.4)"] * 12 + ["spammer"] * 6
+    made = wc.simulate_crowd(150, workers=kinds, n_classes=3, votes_per_task=3, random_state=18)
+    votes = tmp_path / "votes.csv"
+    made.crowd.to_frame()[["task", "worker", "label"]].to_csv(votes, index=False)
+    crowd = wc.read(votes)
+    assessment = assess_crowd(crowd)
+    estimate = wc.estimate_confidence(assessment.model, crowd)
+    assert estimate.confidence.min() == 1 / 3
+    np.testing.assert_array_equal(estimate.confidence, assessment.labels.confidence)
+    np.testing.assert_allclose(assessment.posterior[np.arange(150), estimate.label], estimate.confidence, atol=1e-8)
+    out = {name: tmp_path / name for name in ("aggregate", "diagnose", "plan")}
+    records = {
+        "aggregate": json.loads(run("aggregate", votes, "--json", "-o", out["aggregate"]))["summary"],
+        "diagnose": json.loads(run("diagnose", votes, "--json", "-o", out["diagnose"])),
+        "plan": json.loads(run("plan", votes, "--budget", 100, "--json", "-o", out["plan"])),
+    }
+    assert {name: record["figures"] for name, record in records.items()} == dict.fromkeys(records, assessment.to_dict())
+    labels = pd.read_csv(out["aggregate"] / "labels.csv", dtype={"task": str}).set_index("task")["confidence"]
+    tasks = pd.read_csv(out["diagnose"] / "tasks.csv", dtype={"task": str}).set_index("task")["confidence"]
+    requests = pd.read_csv(out["plan"] / "requests.csv", dtype={"task": str}).drop_duplicates("task").set_index("task")
+    np.testing.assert_allclose(labels, estimate.confidence, atol=1e-6)
+    np.testing.assert_allclose(tasks.loc[labels.index], labels, atol=1e-6)
+    np.testing.assert_allclose(requests["confidence"], labels[requests.index], atol=1e-6)
+    store = Store(f"sqlite:///{tmp_path / 'votes.db'}")
+    frame = pd.read_csv(votes, dtype=str)
+    records_of_votes = [VoteRecord("mood", *row) for row in frame.itertuples(index=False)]
+    store.apply([Upsert(f"id:{number}", (record,)) for number, record in enumerate(records_of_votes)])
+    state = QuestionState.create(store.vocabularies["mood"], wc.ModelAverage(), 0.9)
+    state.update_sizes()
+    state.finish_calibration(calibrate_question(store.url, 0, wc.ModelAverage()))
+    state.start_fit()
+    state.finish_fit(refit_question(store.url, 0, wc.ModelAverage(), state.calibration))
+    answers = pd.DataFrame(state.describe_tasks(np.arange(state.n_tasks))).set_index("task")
+    store.close()
+    np.testing.assert_allclose(answers.loc[labels.index.astype(str), "confidence"], labels, atol=1e-3)
+    shards = tmp_path / "shards"
+    run("shard", votes, "-o", shards)
+    run("aggregate", shards, "-o", tmp_path / "sharded")
+    of_shards = pd.read_parquet(tmp_path / "sharded" / "labels.parquet").set_index("task")["confidence"]
+    assert of_shards.min() >= 1 / 3 - 1e-6

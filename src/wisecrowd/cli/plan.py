@@ -11,7 +11,7 @@ from wisecrowd.cli import _members as members_file
 from wisecrowd.cli._answers import refuse_objects_and_texts
 from wisecrowd.cli._console import shorten_id, show, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
-from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._reading import GoldReading, Votes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ REQUESTS, CURVE, FINISHED = "requests.csv", "curve.csv", "finished.csv"
 SHOWN, POINTS = 5, 5
 
 
-@with_options(Reading)
+@with_options(GoldReading, "reading")
 def plan(
     votes: Votes,
     *,
@@ -46,6 +46,7 @@ def plan(
     ] = None,
     members: members_file.MembersFile = None,
     method: fitting.Model = None,
+    gold: fitting.Gold = None,
     target: Annotated[float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")] = 0.9,
     per_task: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of new votes per task.")] = 2,
     per_worker: Annotated[
@@ -62,7 +63,7 @@ def plan(
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
-    reading: Reading,
+    reading: GoldReading,
 ) -> None:
     """Choose which worker should label which task next, within a budget.
 
@@ -79,6 +80,11 @@ def plan(
 
       wisecrowd plan votes.csv --budget 25 --members who.csv --costs machine=0.01
 
+    Known truth of some tasks (gold) is used in fitting and calibrates the
+    confidence, as in aggregate; gold tasks are not requested:
+
+      wisecrowd plan votes.csv --budget 500 --gold gold.csv
+
     Work in rounds: collect the votes, add them to the file, and plan again.
 
     With -o, writes requests.csv (task, worker, expected information), curve.csv
@@ -88,22 +94,25 @@ def plan(
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import assessment_lines, describe_crowd
+    from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.plan.acquisition import plan_votes
 
+    reading.check_gold_columns(gold)
     fitting.check_output_options(output, spreadsheet=spreadsheet)
-    inputs = [path for path in (votes, members) if path is not None]
+    inputs = [path for path in (votes, members, gold) if path is not None]
     if output is not None:
         check_folder(output, [REQUESTS, CURVE, FINISHED, RECORD], inputs)
     refuse_objects_and_texts(votes, reading, "plan")
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
     chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):
         vote_plan = plan_votes(
-            crowd, budget, model=members_file.fit_model(chosen, crowd, member_info), target=target,
-            per_task=per_task, per_worker=per_worker, cost=price, costs=prices, random_state=seed,
+            crowd, budget, model=members_file.fit_model(chosen, crowd, member_info, gold_truth), gold=gold_truth,
+            target=target, per_task=per_task, per_worker=per_worker, cost=price, costs=prices, random_state=seed,
         )  # fmt: skip
         figures = vote_plan.assessment.to_dict()
     by_kind = _by_kind(vote_plan, member_info)
@@ -116,6 +125,7 @@ def plan(
         "curve": _few(vote_plan.curve).to_dict("records"),
         **({} if by_kind is None else {"requests_by_kind": by_kind}),
         "budget": budget, "price": price, "costs": prices, "members": fitting.path_text(members),
+        "gold": fitting.path_text(gold),
         "method": chosen,
         "target": target, "per_task": per_task, "per_worker": per_worker,
         "votes": str(votes), **reading.to_record(vote_source), "random_state": seed,

@@ -534,6 +534,28 @@ def mix_with_votes(crowd: Crowd, posterior: NDArray[Any], gold: Codes | None = N
     return apply_gold(mixed, gold)
 
 
+def bound_confidence(confidence: Array, n_classes: int) -> Array:
+    """Raise confidence below chance to chance: the most probable class has at least the probability of an average one.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_tasks,)
+        Probability that the labels are right.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks,)
+
+    Examples
+    --------
+    >>> bound_confidence(np.array([0.2, 0.7]), 4).tolist()
+    [0.25, 0.7]
+    """
+    return np.maximum(confidence, 1 / max(n_classes, 1))
+
+
 def calibrate_class_probs(class_log_probs: Array, label: Codes, confidence: Array) -> Array:
     """Flatten or sharpen class probabilities so that the probability of each label is its confidence.
 

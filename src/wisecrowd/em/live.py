@@ -19,7 +19,14 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.incremental import LabelProbsEstimator, estimate_pair_label_probs
-from wisecrowd.em.label_support import CountedVotes, LabelSupport, TaskVotes, VoteModel, calibrate_class_probs
+from wisecrowd.em.label_support import (
+    CountedVotes,
+    LabelSupport,
+    TaskVotes,
+    VoteModel,
+    bound_confidence,
+    calibrate_class_probs,
+)
 from wisecrowd.em.vote_buffers import GrowableTable, VoteBatch
 from wisecrowd.errors import UsageError
 
@@ -598,7 +605,7 @@ class LiveModel:
         label = posterior.argmax(axis=1)
         support, class_log_probs = model.measure_block(self._describe_votes(tasks, batch), label)
         score = self._calibration.score(support)
-        confidence = self._calibration.confidence(score)
+        confidence = bound_confidence(self._calibration.confidence(score), self.n_classes)
         calibrated = calibrate_class_probs(class_log_probs, label, confidence)
         is_given = (batch.count == 0) | np.array([task in self._gold for task in tasks.tolist()], dtype=bool)
         calibrated[is_given] = posterior[is_given]

@@ -24,6 +24,7 @@ from wisecrowd.em.label_support import (
     LabelSupport,
     SupportModel,
     VoteModel,
+    bound_confidence,
     calibrate_class_probs,
     mix_with_votes,
     sum_posterior,
@@ -55,8 +56,8 @@ class LabelConfidence:
     label : ndarray of int of shape (n_tasks,)
         Label of each task.
     confidence : ndarray of shape (n_tasks,)
-        Calibrated probability that each label is right. It is 1 for gold tasks, and the share of the most frequent class for
-        tasks without votes.
+        Calibrated probability that each label is right. It is 1 for gold tasks, the share of the most frequent class for
+        tasks without votes, and never below chance, one divided by the number of classes.
     score : ndarray of shape (n_tasks,)
         Score of each label, the sum of its support by the votes.
     n_votes : ndarray of int of shape (n_tasks,)
@@ -234,7 +235,7 @@ def estimate_confidence(
             gold_outcomes = _infer_gold_outcomes(fitted, votes, gold, X, prior, folds, random_state)
             outcomes = pd.concat([gold_outcomes, outcomes], ignore_index=True)
     calibration = CrowdCalibration.from_outcomes(prior, outcomes["score"], outcomes["right"])
-    confidence = calibration.confidence(score)
+    confidence = bound_confidence(calibration.confidence(score), len(fitted.classes_))
     has_no_votes = support.n_votes == 0
     confidence[has_no_votes] = fitted.posterior_[has_no_votes].max(axis=1)
     confidence[gold >= 0] = 1.0
@@ -531,7 +532,7 @@ class ConfidenceStream:
         shards = (Shard(self._stream.crowd, info).tasks for info in self._stream.crowd.shard_infos)
         parts = self._stream.map(_score_chunk, self._model, self._prior)
         for tasks, (posterior, score, is_gold, n_votes) in zip(shards, parts, strict=True):
-            confidence = self._calibration.confidence(score)
+            confidence = bound_confidence(self._calibration.confidence(score), len(self._classes))
             confidence[n_votes == 0] = posterior[n_votes == 0].max(axis=1)
             confidence[is_gold] = 1.0
             counted = score[(n_votes > 0) & ~is_gold]

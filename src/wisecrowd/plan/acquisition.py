@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.types import CrowdLike
+from wisecrowd.data.types import CrowdLike, TruthLike
 from wisecrowd.data.vocabulary import locate_ids
 from wisecrowd.diagnose.assessment import CrowdAssessment
 from wisecrowd.diagnose.workers import SPAMMER_FLAG_PROBABILITY, WorkerDiagnosis
@@ -85,6 +85,7 @@ def plan_votes(
     budget: float,
     *,
     model: ConfusionEM | str | None = None,
+    gold: TruthLike | None = None,
     target: float = DEFAULT_TARGET,
     per_task: int = 2,
     per_worker: int | None = None,
@@ -119,6 +120,9 @@ def plan_votes(
     model : ConfusionEM or str, default=None
         Fitted model, or the name of a method, of workers and labels. By default workers are rated by Dawid–Skene, and labels are
         those of ``wisecrowd aggregate``.
+    gold : Series, mapping or table, default=None
+        Known truth of some tasks. It is used in fitting and calibrates the confidence; these tasks need no votes. A fitted
+        ``model`` must have been fitted with it.
     target : float, default=0.9
         Confidence at which a task with two or more votes is finished.
     per_task : int, default=2
@@ -152,9 +156,9 @@ def plan_votes(
     votes = require_votes(crowd)
     if costs is None:  # invalid arguments fail before the expensive part
         _count_affordable_votes(budget, cost, target, per_task, per_worker)
-    assessment = assess_votes(votes, model)
+    assessment = assess_votes(votes, model, gold)
     diagnosis = get_planned_workers(assessment)
-    is_done = is_finished(votes.votes_per_task, assessment.labels.confidence, target)
+    is_done = is_finished(votes.votes_per_task, assessment.labels.confidence, target) | (assessment.labels.truth >= 0)
     offers = None if among is None else _as_offers(among)
     worker_ids, worker_position = _resolve_workers(votes, workers, offers)
     spammers = np.zeros(len(worker_ids), dtype=bool)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.default_method import DEFAULT_METHOD
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.types import CrowdLike
+from wisecrowd.data.types import CrowdLike, TruthLike
 from wisecrowd.diagnose.assessment import CrowdAssessment
 from wisecrowd.diagnose.preparation import has_worker_groups, resolve_model
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -42,7 +42,9 @@ def require_votes(crowd: CrowdLike) -> Crowd:
     return votes
 
 
-def assess_votes(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdAssessment:
+def assess_votes(
+    votes: Crowd, model: ConfusionEM | str | None = None, gold: TruthLike | None = None
+) -> CrowdAssessment:
     """Assess the votes that a plan starts from.
 
     Parameters
@@ -52,6 +54,8 @@ def assess_votes(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdA
     model : ConfusionEM or str, default=None
         Fitted model, or the name of a method, of workers and labels. By default workers are rated by Dawid–Skene, and the labels
         and their confidence are those of ``wisecrowd aggregate``.
+    gold : Series, mapping or table, default=None
+        Known truth of some tasks. A method that is given by name is fitted with it; a fitted one must have been.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def assess_votes(votes: Crowd, model: ConfusionEM | str | None = None) -> CrowdA
     >>> assessment.posterior.shape, assessment.labels.confidence.shape
     ((100, 4), (100,))
     """
-    return CrowdAssessment(votes, resolve_model(votes, DEFAULT_METHOD if model is None else model))
+    return CrowdAssessment(votes, resolve_model(votes, DEFAULT_METHOD if model is None else model, gold), gold)
 
 
 def get_planned_workers(assessment: CrowdAssessment) -> WorkerDiagnosis | GroupedWorkers:
