@@ -382,3 +382,48 @@ def test_predictions_of_training_tasks_are_noted(run: Any, votes: Path, features
     table.set_axis(np.roll(table.index, 1)).rename_axis("task").to_csv("rolled.csv")
     result = run("learn", votes, "-x", features, *RAYKAR, "--predict", "rolled.csv", "-q")
     assert "have the id of a training task, but other features than it had" in result.stderr
+
+
+def test_tasks_without_features_can_be_left_out(run: Any, votes: Path, features: Path, gold: Path) -> None:
+    table = pd.read_csv(features, index_col="task")
+    table.iloc[::2].to_csv("half.csv")
+    refused = run("learn", votes, "-x", "half.csv", *RAYKAR)
+    assert refused.exit_code == 1
+    assert "wisecrowd learn --features-missing drop" in " ".join(refused.stderr.split())
+    options = ("--features-missing", "drop", "--score", gold)
+    result = run("learn", votes, "-x", "half.csv", *RAYKAR, *options, "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "left out 6 tasks of 12 and" in result.stderr
+    crowd = wc.read(votes)
+    kept = crowd[crowd.tasks.isin(table.index[::2])]
+    labels = {row["task"]: row["label"] for row in rows_of("out/labels.csv")}
+    assert set(labels) == set(kept.tasks)
+    record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
+    assert record["command"]["features_missing"] == "drop"
+    assert "left out" not in run("learn", votes, "-x", features, *RAYKAR, "--features-missing", "drop").stderr
+    wrong = run("learn", votes, "-x", features, *RAYKAR, "--features-missing", "skip")
+    assert (wrong.exit_code, "takes error or drop; got 'skip'" in wrong.stderr) == (2, True)
+
+
+def test_tasks_without_texts_can_be_left_out(run: Any, votes: Path) -> None:
+    lines = [f"t{n:02d},it {['barks', 'purrs'][n % 2]} {n}\n" for n in range(8)]
+    Path("tasks.csv").write_text("task,text\n" + "".join(lines), encoding="utf-8")
+    refused = run("learn", votes, "--texts", "tasks.csv", *RAYKAR)
+    assert "--features-missing drop" in " ".join(refused.stderr.split())
+    result = run("learn", votes, "--texts", "tasks.csv", *RAYKAR, "--features-missing", "drop", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert len(rows_of("out/labels.csv")) == 8
+
+
+def test_warns_about_codes_for_missing_values(
+    run: Any, crowd_with_features: tuple[Path, pd.DataFrame, pd.Series]
+) -> None:
+    votes, table, _ = crowd_with_features
+    table.iloc[:9, 1] = -999
+    table.to_csv("X.csv")
+    result = run("learn", votes, "-x", "X.csv", *RAYKAR, "--predict", "X.csv")
+    assert "Warning: the feature column 'b' has 9 times the value -999, far from all others" in result.stderr
+    assert "Warning: X.csv: the feature column 'b' has 9 times the value -999" in result.stderr
+    table.replace(-999, np.nan).to_csv("X.csv")
+    result = run("learn", votes, "-x", "X.csv", *RAYKAR)
+    assert (result.exit_code, "-999" in result.stderr) == (0, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,58 @@ def test_features_without_names_are_matched_by_position(run_here: Any, model: Pa
     np.savez("new.npz", task=new.index.to_numpy(dtype=str), X=new.to_numpy())
     result = run_here("predict", model, "new.npz")
     assert "no names and are matched by position with those of training: 'size', 'noise'" in result.stderr
+
+
+@pytest.fixture
+def sized_model(tmp_path: Path) -> Path:
+    """Model of 100 tasks with three features of different sizes."""
+    made = wc.simulate_crowd(n_tasks=100, n_workers=8, n_classes=2, votes_per_task=3, random_state=0)
+    wc.Raykar().fit(draw_sizes(100, 0).set_axis(made.crowd.tasks), made.crowd).save(tmp_path / "sized")
+    return tmp_path / "sized"
+
+
+def draw_sizes(n: int, seed: int) -> pd.DataFrame:
+    rows = np.random.default_rng(seed).normal([170, 70, 30], [10, 9, 6], size=(n, 3))
+    index = pd.Index([f"new {seed} {row}" for row in range(n)], name="task")
+    return pd.DataFrame(rows, columns=["height", "weight", "age"], index=index)
+
+
+def test_columns_in_another_order_are_named(run_here: Any, sized_model: Path) -> None:
+    new = draw_sizes(60, 1)
+    new.to_csv("new.csv")
+    assert run_here("predict", sized_model, "new.csv").stderr == ""
+    new.set_axis(["height", "age", "weight"], axis=1).to_csv("new.csv")
+    message = "2 of 3 features have values like other features in training: 'weight' like 'age', 'age' like 'weight'"
+    assert message in run_here("predict", sized_model, "new.csv").stderr
+    np.savez("new.npz", task=new.index.to_numpy(dtype=str), X=new.to_numpy()[:, [0, 2, 1]])
+    result = run_here("predict", sized_model, "new.npz")
+    assert message in result.stderr
+    assert "matched by position" in result.stderr
+
+
+def test_standardised_features_are_reported(run_here: Any, sized_model: Path) -> None:
+    new = draw_sizes(60, 1)
+    ((new - new.mean()) / new.std()).to_csv("new.csv")
+    assert "the features have mean 0 and standard deviation 1" in run_here("predict", sized_model, "new.csv").stderr
+
+
+def test_codes_for_missing_values_are_reported(run_here: Any, sized_model: Path) -> None:
+    new = draw_sizes(60, 1)
+    new.iloc[:7, 2] = -999
+    new.to_csv("new.csv")
+    message = "new.csv: the feature column 'age' has 7 times the value -999"
+    assert message in run_here("predict", sized_model, "new.csv").stderr
+
+
+def test_a_profile_without_distributions_is_read(run_here: Any, sized_model: Path) -> None:
+    place = sized_model / "feature_profile_.npz"
+    with np.load(place) as file:
+        arrays = {name: file[name] for name in ("lowest", "highest", "spread", "digests")}
+    np.savez(place, **arrays)
+    state = json.loads((sized_model / "method.json").read_text(encoding="utf-8"))
+    state["sha256"][place.name] = hashlib.sha256(place.read_bytes()).hexdigest()
+    (sized_model / "method.json").write_text(json.dumps(state), encoding="utf-8")
+    new = draw_sizes(60, 1)
+    new.assign(age=new["age"] + 6).to_csv("new.csv")
+    result = run_here("predict", sized_model, "new.csv")
+    assert (result.exit_code, result.stderr) == (0, "")

@@ -8,7 +8,14 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.feature_checks import describe_problems, find_answer_columns, find_row_numbers, measure_relation
+from wisecrowd.data.feature_checks import (
+    describe_missing_codes,
+    describe_problems,
+    find_answer_columns,
+    find_missing_codes,
+    find_row_numbers,
+    measure_relation,
+)
 
 
 def simulate(seed: int, n_tasks: int = 200, votes_per_task: int = 3) -> tuple[Crowd, np.ndarray]:
@@ -94,3 +101,57 @@ def test_columns_that_are_mostly_constant() -> None:
     table = pd.DataFrame(X, columns=list("abcde"), index=crowd.tasks)
     (problem,) = describe_problems(table, X, crowd)
     assert problem.startswith("4 of 5 feature columns have the same value for all tasks: 'b', 'c', 'd', …")
+
+
+def column_of(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    return {
+        "height": lambda: np.round(rng.normal(170, 10, n)),
+        "rating": lambda: rng.integers(1, 6, n).astype(float),
+        "share": lambda: rng.random(n),
+        "binary": lambda: rng.integers(0, 2, n).astype(float),
+        "sign": lambda: rng.integers(0, 2, n) * 2.0 - 1,
+        "clipped": lambda: np.clip(rng.normal(size=n), -1, 1),
+        "shifted counts": lambda: rng.poisson(3, n) - 1.0,
+        "mostly zero": lambda: np.where(rng.random(n) < 0.7, 0.0, rng.normal(500, 10, n)),
+        "heavy tails": lambda: np.round(rng.standard_cauchy(n)),
+        "percentage": lambda: np.minimum(rng.integers(50, 120, n), 99).astype(float),
+    }[kind]()
+
+
+@pytest.mark.parametrize("code", [-999, 9999, -99, -1])
+@pytest.mark.parametrize("kind", ["height", "rating", "share"])
+def test_codes_for_missing_values_are_found(kind: str, code: float) -> None:
+    rng = np.random.default_rng(0)
+    values = column_of(kind, 200, rng)
+    values[rng.permutation(200)[:12]] = code
+    (found,) = find_missing_codes(pd.DataFrame({"other": rng.normal(size=200), "x": values}))
+    assert (found.column, found.value, found.n_rows) == ("x", code, 12)
+
+
+@pytest.mark.parametrize(
+    "kind", ["height", "rating", "binary", "sign", "clipped", "shifted counts", "mostly zero", "percentage"]
+)
+@pytest.mark.parametrize("n", [30, 500])
+def test_ordinary_columns_have_no_codes(kind: str, n: int) -> None:
+    for seed in range(20):
+        assert find_missing_codes(pd.DataFrame({"x": column_of(kind, n, np.random.default_rng(seed))})) == []
+
+
+def test_outliers_are_no_codes() -> None:
+    for seed in range(20):
+        assert find_missing_codes(pd.DataFrame({"x": column_of("heavy tails", 500, np.random.default_rng(seed))})) == []
+    values = column_of("height", 200, np.random.default_rng(0))
+    values[:4] = -999
+    assert find_missing_codes(pd.DataFrame({"x": values})) == []
+
+
+def test_the_warning_about_codes_says_how_to_mark_missing_values() -> None:
+    table = pd.DataFrame({"height": [*range(150, 190), *[-999] * 12], "colour": "red"})
+    text = describe_missing_codes(table)
+    assert text.startswith(
+        "the feature column 'height' has 12 times the value -999, far from all others (150 to 189), which may be a code"
+    )
+    assert "leave these cells empty in a table (NaN in an array)" in text
+    crowd = Crowd.from_triples([(task, worker, "ab"[task % 2]) for task in range(52) for worker in range(2)])
+    assert text in describe_problems(table.set_axis(crowd.tasks), table[["height"]].to_numpy(dtype=float), crowd)
+    assert describe_missing_codes(table[["colour"]]) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from wisecrowd import Crowd, read_features
 from wisecrowd.errors import InputError
 from wisecrowd.io.dataset_folder import write_dataset
+from wisecrowd.io.features import Features, read_mixed_features
 
 ROWS = np.array([[1.5, 2.0], [0.5, -1.0]])
 
@@ -152,3 +154,47 @@ def test_tasks_take_the_spelling_of_the_votes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another spelling of 1 task"):
         read_features(path).align(crowd)
     assert read_features(path, match=crowd).tasks.tolist() == ["28", "29"]
+
+
+@pytest.mark.parametrize("separator", [";", "|", "\t"])
+def test_other_separators_are_recognised_as_for_votes(separator: str) -> None:
+    Path("X.csv").write_text("task,a,b\n007,1.5,2\nt2,,1\n".replace(",", separator), encoding="utf-8")
+    table = read_features("X.csv").table
+    assert table.columns.tolist() == ["a", "b"]
+    assert table.loc["007"].tolist() == [1.5, 2.0]
+
+
+def test_decimal_commas_between_semicolons_are_numbers() -> None:
+    text = "task;size;count;share;colour\nt1;1,5;2;-,5;red\nt2;3;1;;blue\nt3;-1e3;4;NA;1,5 m\n"
+    Path("X.csv").write_text(text, encoding="utf-8")
+    features = read_mixed_features("X.csv")
+    assert features.table["size"].tolist() == [1.5, 3.0, -1000.0]
+    assert features.table["count"].tolist() == [2, 1, 4]
+    np.testing.assert_array_equal(features.table["share"], [-0.5, np.nan, np.nan])
+    assert features.table["colour"].tolist() == ["red", "blue", "1,5 m"]
+
+
+@pytest.mark.parametrize("reader", [read_features, read_mixed_features])
+def test_decimal_commas_in_quotes_are_no_categories(reader: Callable[[str], object]) -> None:
+    Path("X.csv").write_text('task,size\nt1,1\nt2,"1,5"\n', encoding="utf-8")
+    message = r"'size' has numbers with a decimal comma, for example '1,5' of the task 't2'; write them with a point, or separate"
+    with pytest.raises(InputError, match=message):
+        reader("X.csv")
+
+
+def test_features_of_some_tasks_say_how_to_use_only_these() -> None:
+    crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t3", "ann", "dog")])
+    features = Features(pd.Index(["t1", "t3"]), ROWS)
+    with pytest.raises(InputError) as error:
+        features.align(crowd)
+    assert "2 tasks of 3 have features; to use only these, leave out" in str(error.value)
+    assert "--features-missing drop (in Python: crowd[crowd.tasks.isin(features.tasks)])" in str(error.value)
+    assert features.align(crowd[crowd.tasks.isin(features.tasks)])[0].shape == (2, 2)  # type: ignore[union-attr]
+    with pytest.raises(InputError, match=r"Compare the ids in both files$"):
+        Features(pd.Index(["x1", "x3"]), ROWS).align(crowd)
+
+
+def test_another_spelling_names_the_option_first() -> None:
+    crowd = Crowd.from_triples([("T1", "ann", "cat"), ("t2", "ann", "dog")])
+    with pytest.raises(InputError, match=r"unify it with --normalise \(in Python: read\(\.\.\., normalise=True\)"):
+        Features(pd.Index(["t1", "t2"]), ROWS).align(crowd)

@@ -37,6 +37,12 @@ def test_columns_go_by_many_names(tmp_path: Path) -> None:
     assert read_members(path, worker="who")["kind"].to_dict() == {"a": "machine"}
 
 
+def test_semicolons_are_recognised_as_for_votes(tmp_path: Path) -> None:
+    path = tmp_path / "members.csv"
+    path.write_text("worker;kind\na;machine\n")
+    assert read_members(path)["kind"].to_dict() == {"a": "machine"}
+
+
 def test_one_of_both_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "members.csv"
     path.write_text("worker,group\na,x\nb,x\n")

@@ -98,8 +98,8 @@ class Learner(Method):
         help="Encoder of a table with strings, dates or missing values, of texts or of images; None for numbers."
     )
     feature_profile_: FeatureProfile | None = fitted(
-        help="Ranges and digests of the training features, with which ``predict`` recognises features in other units; None for "
-        "sparse features."
+        help="Distributions and digests of the training features, with which ``predict`` recognises features in another order or "
+        "unit; None for sparse features."
     )
     prediction_sharpness_: float = fitted(
         help="Exponent by which ``predict_proba`` is calibrated on held-out votes; 1 without calibration."
@@ -469,21 +469,16 @@ class Learner(Method):
         return np.asarray(profile.find_training_rows(rows))
 
     def _warn_unlike_training(self, rows: Any) -> None:
-        """Warn if most values of some features are far from those of training."""
+        """Warn if features have another order, scaling or distribution than in training."""
         profile = getattr(self, "feature_profile_", None)  # a learner that an earlier version saved has none
         encoder = getattr(self, "feature_encoder_", None)
         is_encoded = encoder is not None and not isinstance(encoder, TableEncoder)  # texts and images have no units
         if profile is None or is_sparse(rows) or is_encoded:
             return
         names = encoder.feature_names if isinstance(encoder, TableEncoder) else self.feature_names_
-        difference = profile.describe_difference(rows, names)
-        if difference:
-            warnings.warn(
-                f"{difference}. They may have other units, another scaling or another order of columns; prepare "
-                "them as in training",
-                DataWarning,
-                stacklevel=4,
-            )
+        problem = profile.describe_problem(rows, names)
+        if problem:
+            warnings.warn(problem, DataWarning, stacklevel=4)
 
     def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import ClassifierTags

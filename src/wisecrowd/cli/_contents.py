@@ -65,6 +65,11 @@ class TaskContents:
     values: pd.Series
     content: str
 
+    @property
+    def ids(self) -> pd.Index:
+        """Task ids."""
+        return self.values.index
+
     def fit_encoder(self, crowd: Crowd, name: str | None) -> FeatureEncoder:
         """Return an encoder that is fitted to the tasks with votes.
 
@@ -90,9 +95,14 @@ class TaskContents:
         positions = self.values.index.get_indexer(match_id_type(crowd.tasks, self.values.index))
         absent = crowd.tasks[positions < 0]
         if len(absent):
+            rest = (
+                ""
+                if len(absent) == crowd.n_tasks
+                else ", or leave out the votes on these tasks: --features-missing drop"
+            )
             raise InputError(
                 f"no {self.content} for {len(absent):,} tasks, for example {preview(absent)}; there are {self.content}s of "
-                f"{preview(self.values.index)}. Compare the ids in both"
+                f"{preview(self.values.index)}. Compare the ids in both{rest}"
             )
         training = self.values.iloc[positions]
         return TextEncoder().fit(training) if self.content == "text" else ImageEncoder().fit(training)

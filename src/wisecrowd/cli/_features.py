@@ -34,6 +34,15 @@ FeaturesFile = Annotated[
     ),
 ]
 
+FeaturesMissing = Annotated[
+    str,
+    typer.Option(
+        "--features-missing",
+        metavar="RULE",
+        help="Rule for tasks without features: error, or drop, which leaves out the votes on them.",
+    ),
+]
+
 
 def require_features(features: Path | None, votes: Path, who: str) -> Path:
     """Return the path of the features: the given file, or the dataset folder of the votes.
@@ -185,6 +194,52 @@ def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]
     return (None, crowd) if features is None else features.align(crowd)
 
 
+def check_missing_rule(rule: str) -> None:
+    """Raise an error if the rule for tasks without features is unknown.
+
+    Parameters
+    ----------
+    rule : str
+        Value of ``--features-missing``.
+    """
+    from wisecrowd.errors import UsageError
+
+    if rule not in ("error", "drop"):
+        raise UsageError(f"--features-missing takes error or drop; got {rule!r}")
+
+
+def drop_tasks_without_features(crowd: Crowd, tasks: pd.Index, source: Path) -> Crowd:
+    """Return the votes on tasks with features, and print how many others were left out.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    tasks : Index
+        Tasks with features.
+    source : Path
+        File of the features.
+
+    Returns
+    -------
+    Crowd
+    """
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.vocabulary import match_id_type
+    from wisecrowd.errors import preview
+    from wisecrowd.utils.text import count_noun
+
+    has_features = match_id_type(crowd.tasks, tasks).isin(tasks)
+    if has_features.all() or not has_features.any():  # without any, matching the features raises an error with advice
+        return crowd
+    absent = crowd[~has_features]
+    warn(
+        f"left out {count_noun(absent.n_tasks, 'task')} of {crowd.n_tasks:,} and {count_noun(absent.n_votes, 'vote')}, because "
+        f"{source} has no features of them, for example {preview(absent.tasks)}; wisecrowd aggregate labels them by votes alone"
+    )
+    return crowd[has_features]
+
+
 def warn_problems(fitted: Learner, X: Any, crowd: Crowd) -> None:
     """Warn about features that belong to other tasks, say nothing, or hold the answer.
 
@@ -212,6 +267,23 @@ def warn_problems(fitted: Learner, X: Any, crowd: Crowd) -> None:
     is_useful = gain is not None and gain >= MIN_USEFUL_GAIN
     for problem in describe_problems(table, rows, crowd, is_useful=is_useful):
         warn(problem)
+
+
+def warn_missing_codes(features: Features | MixedFeatures, source: Path | None) -> None:
+    """Warn about values of new features that probably stand for missing ones.
+
+    Parameters
+    ----------
+    features : Features or MixedFeatures
+        Features of new tasks.
+    source : Path or None
+        File of the features.
+    """
+    from wisecrowd.cli._console import warn
+    from wisecrowd.data.feature_checks import describe_missing_codes
+
+    if len(features.shape) == 1 and (problem := describe_missing_codes(features.table)):
+        warn(f"{source}: {problem}")
 
 
 def find_training_tasks(learner: Learner, X: Any, tasks: pd.Index) -> NDArray[np.bool_]:

@@ -34,6 +34,7 @@ def learn(
     votes: Votes,
     *,
     features: feature_files.FeaturesFile = None,
+    features_missing: feature_files.FeaturesMissing = "error",
     texts: contents.TextsFile = None,
     text_column: contents.TextColumn = None,
     images: contents.ImagesFolder = None,
@@ -69,8 +70,9 @@ def learn(
 ) -> None:
     """Train a classifier on votes and features, infer the label of every task, and predict labels of new tasks.
 
-    Every task needs a row of features with its id. Writes labels.csv (task,
-    label, confidence), workers.csv, run.json and the trained classifier (folder
+    Every task needs a row of features with its id; --features-missing drop
+    leaves out the votes on other tasks. Writes labels.csv (task, label,
+    confidence), workers.csv, run.json and the trained classifier (folder
     model); with --predict, also predictions.csv:
 
       wisecrowd learn votes.csv --features X.npz -o results
@@ -114,6 +116,7 @@ def learn(
     ):
         unfitted.set_params(calibration=PREDICTION_CALIBRATION)
     contents.check_sources(features, texts, images, encoder, text_column)
+    feature_files.check_missing_rule(features_missing)
     source = texts or images or feature_files.require_features(features, votes, "a classifier")
     feature_files.refuse_votes_as_features(features, votes)
     inputs = [path for path in (votes, source, predict, gold, score) if path is not None]
@@ -130,8 +133,16 @@ def learn(
             if score is None
             else read_truth(score, reading, crowd, use="score", beside=gold, other_tasks=predict is not None)
         )
-        feature_table, new, fitted_encoder = _read_features(
-            source, predict, reading, crowd, texts=texts, images=images, column=text_column, encoder=encoder
+        feature_table, new, fitted_encoder, crowd = _read_features(
+            source,
+            predict,
+            reading,
+            crowd,
+            texts=texts,
+            images=images,
+            column=text_column,
+            encoder=encoder,
+            missing=features_missing,
         )
     with _heard_once(), show_progress(quiet=quiet):
         X, crowd = feature_table.align(crowd)
@@ -148,6 +159,8 @@ def learn(
     if new is not None:
         rows = new.table if len(new.shape) == 1 else new.rows  # type: ignore[union-attr]
         training = feature_files.find_training_tasks(fitted, rows, new.tasks)
+        if fitted_encoder is None:
+            feature_files.warn_missing_codes(new, predict)
         if not quiet:
             feature_files.note_unnamed_features(fitted, new, predict)
             labels = fitting.LABELS if output is None else str(output / fitting.LABELS)
@@ -161,6 +174,7 @@ def learn(
         "votes": str(votes),
         **reading.to_record(vote_source),
         "features": str(source),
+        "features_missing": features_missing,
         "encoder": None if fitted_encoder is None else encoder or fitted_encoder.kind,
         "predict": fitting.path_text(predict),
         "gold": fitting.path_text(gold),
@@ -206,22 +220,28 @@ def _read_features(
     images: Path | None,
     column: str | None,
     encoder: str | None,
-) -> tuple[Features | MixedFeatures, Features | MixedFeatures | None, FeatureEncoder | None]:
-    """Return the features of the tasks, those of new tasks, and the encoder of texts or images."""
+    missing: str,
+) -> tuple[Features | MixedFeatures, Features | MixedFeatures | None, FeatureEncoder | None, Crowd]:
+    """Return the features of the tasks, those of new tasks, the encoder of texts or images, and the votes to train on."""
+
+    def restrict(known_tasks: pd.Index) -> Crowd:
+        return crowd if missing == "error" else feature_files.drop_tasks_without_features(crowd, known_tasks, source)
+
     match = crowd if reading.normalise else None
     if texts is None and images is None:
         table = feature_files.read_mixed_features_file(source, reading.task, match, crowd)
         new = None if predict is None else feature_files.read_mixed_features_file(predict, reading.task, match)
-        return table, new, None
+        return table, new, None, restrict(table.tasks)
 
     def read(path: Path) -> contents.TaskContents:
         places = (path, None) if texts is not None else (None, path)
         return contents.read_contents(*places, task=reading.task, column=column, match=match)
 
     tasks = read(source)
+    crowd = restrict(tasks.ids)
     fitted_encoder = tasks.fit_encoder(crowd, encoder)
     new = None if predict is None else read(predict).encode(fitted_encoder)
-    return tasks.encode(fitted_encoder), new, fitted_encoder
+    return tasks.encode(fitted_encoder), new, fitted_encoder, crowd
 
 
 def _predicted(fitted: Learner, new: Features | MixedFeatures, path: Path | None) -> pd.DataFrame:

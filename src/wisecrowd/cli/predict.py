@@ -107,6 +107,8 @@ def predict(
         training = feature_files.find_training_tasks(learner, X, new.tasks)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
+    if features is not None:
+        feature_files.warn_missing_codes(new, source)
     table = make_predictions(posterior, new.tasks, learner.classes_, proba=proba)
     summary: dict[str, Any] = {
         "model": str(model), "method": learner.name, "source": str(source), "tasks": len(table),

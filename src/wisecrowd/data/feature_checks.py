@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,45 @@ ANSWER_SLACK = 0.05
 MIN_ANSWER_GAIN = 0.1
 #: Smallest number of tasks of which a column may be said to hold the answer.
 MIN_ANSWERED_TASKS = 50
+#: Smallest number of times a code for missing values occurs; fewer may be outliers.
+MIN_CODED = 5
+#: Smallest number of other values; a column of fewer values may be of categories, unless the code is a usual one.
+MIN_UNCODED_VALUES, MIN_USUAL_UNCODED_VALUES = 10, 2
+#: Distance of a code from all other values, relative to their range. Values like -999 and 9999 are seldom anything else.
+CODE_GAP, USUAL_CODE_GAP = 2.0, 0.1
+#: Times that -1 must be more frequent than 0, or the value next to it, to be a code; counts that begin at -1 change slowly.
+CODE_FREQUENCY = 3
+#: Numbers of digits of usual codes for missing values: -9, 99, 999, … of at least two digits if positive.
+USUAL_CODE = re.compile(r"-9+|99+")
+#: Columns that the message about codes shows.
+N_CODED_SHOWN = 3
+
+
+class MissingCode(NamedTuple):
+    """Value of a column that probably stands for a missing one.
+
+    Attributes
+    ----------
+    column : str
+        Name of the column.
+    value : float
+        The value.
+    n_rows : int
+        Number of rows with it.
+    lowest, highest : float
+        Range of the other values.
+
+    Examples
+    --------
+    >>> MissingCode("height", -999.0, 12, 150.0, 190.0).n_rows
+    12
+    """
+
+    column: str
+    value: float
+    n_rows: int
+    lowest: float
+    highest: float
 
 
 class FeatureRelation(NamedTuple):
@@ -176,6 +216,93 @@ def find_constant_columns(table: pd.DataFrame) -> list[str]:
     ['batch']
     """
     return [str(name) for position, name in enumerate(table.columns) if table.iloc[:, position].nunique() < 2]
+
+
+def find_missing_codes(table: pd.DataFrame) -> list[MissingCode]:
+    """Return the values that probably stand for missing ones, such as -999: frequent, and far from the rest of their column.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Features.
+
+    Returns
+    -------
+    list of MissingCode
+
+    Examples
+    --------
+    >>> heights = [*range(150, 190), *[-999] * 12]
+    >>> [(code.value, code.n_rows) for code in find_missing_codes(pd.DataFrame({"height": heights}))]
+    [(-999.0, 12)]
+    """
+    codes = []
+    if table.shape[1] > MAX_SEARCHED_COLUMNS:
+        return []
+    for position, name in enumerate(table.columns):
+        column = table.iloc[:, position]
+        if column.dtype.kind not in "fiu":
+            continue
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = numbers[np.isfinite(numbers)]
+        if not len(numbers) or max((numbers == numbers.min()).sum(), (numbers == numbers.max()).sum()) < MIN_CODED:
+            continue  # without sorting
+        values, counts = np.unique(numbers, return_counts=True)
+        if len(values) <= MIN_USUAL_UNCODED_VALUES:
+            continue
+        ends = ((0, slice(1, None)), (-1, slice(None, -1)))
+        for end, others in ends:
+            if _is_code(values[end], counts[end], values[others], counts[others]):
+                rest = values[others]
+                codes.append(MissingCode(str(name), float(values[end]), int(counts[end]), rest[0], rest[-1]))
+    return codes
+
+
+def _is_code(value: float, count: int, others: NDArray[np.float64], counts: NDArray[np.intp]) -> bool:
+    """Return whether an extreme value of a column stands for a missing one, given the other values in order."""
+    if count < MIN_CODED or value == 0:
+        return False
+    gap, width = max(others[0] - value, value - others[-1]), others[-1] - others[0]
+    has_many_values = len(others) >= MIN_UNCODED_VALUES
+    if value == -1:  # 0 is left out, or less frequent
+        skips_zero = others[0] >= 1 and len(others) > MIN_USUAL_UNCODED_VALUES
+        return bool(skips_zero or (has_many_values and others[0] >= 0 and count >= CODE_FREQUENCY * counts[0]))
+    is_usual = USUAL_CODE.fullmatch(f"{value:.10g}") is not None
+    is_certain = is_usual and has_many_values and value != 99  # 99 may be the largest value of a share or an age
+    return bool((has_many_values or is_usual) and gap > (USUAL_CODE_GAP if is_certain else CODE_GAP) * width)
+
+
+def describe_missing_codes(table: pd.DataFrame) -> str:
+    """State in words which values of features probably stand for missing ones, and how to mark these.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Features.
+
+    Returns
+    -------
+    str
+        Empty without such values.
+
+    Examples
+    --------
+    >>> describe_missing_codes(pd.DataFrame({"height": [*range(150, 190), *[-999] * 12]}))
+    "the feature column 'height' has 12 times the value -999, far from all others (150 to 189), which may be a code for ..."
+    """
+    codes = find_missing_codes(table)
+    if not codes:
+        return ""
+    shown = ", ".join(
+        f"{preview([code.column])} has {count_noun(code.n_rows, 'time')} the value {code.value:.10g}, far from all others "
+        f"({code.lowest:.3g} to {code.highest:.3g})"
+        for code in codes[:N_CODED_SHOWN]
+    )
+    noun = "the feature column" if len(codes) == 1 else "feature columns:"
+    return (
+        f"{noun} {shown}{', …' if len(codes) > N_CODED_SHOWN else ''}, which may be a code for missing values. If so, leave these "
+        "cells empty in a table (NaN in an array), in training and in new features alike"
+    )
 
 
 def find_answer_columns(table: pd.DataFrame, crowd: Crowd) -> dict[str, str]:
@@ -332,6 +459,8 @@ def describe_problems(
             "the content of a task, "
             "so leave it out"
         )
+    if coded := describe_missing_codes(table):
+        problems.append(coded)
     constant = find_constant_columns(table) if table.shape[1] <= MAX_SEARCHED_COLUMNS else []
     if 2 * len(constant) > table.shape[1] > 0:
         problems.append(

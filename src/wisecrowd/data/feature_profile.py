@@ -1,4 +1,4 @@
-"""Profile of training features: ranges of columns and digests of rows, to recognise features that differ from them."""
+"""Profile of training features: values of columns and digests of rows, to recognise features that differ from them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.data.feature_distribution import FeatureDistribution
 from wisecrowd.errors import preview
 from wisecrowd.utils.slices import slice_rows
 
@@ -48,6 +49,8 @@ class FeatureProfile:
         Difference between the quantiles 0.95 and 0.05.
     digests : ndarray of shape (n_tasks,)
         Digest of each row, in the order of the tasks.
+    distribution : FeatureDistribution, optional
+        Distribution of each feature; None for few rows or many features.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class FeatureProfile:
     highest: NDArray[np.float64]
     spread: NDArray[np.float64]
     digests: NDArray[np.uint64]
+    distribution: FeatureDistribution | None = None
 
     @classmethod
     def of(cls, rows: NDArray[np.float64]) -> Self:
@@ -80,11 +84,13 @@ class FeatureProfile:
         flat = rows.reshape(len(rows), -1)
         sample = flat[np.linspace(0, len(flat) - 1, min(len(flat), MAX_QUANTILE_ROWS)).astype(np.intp)]
         low, high = np.quantile(sample, [0.05, 0.95], axis=0)
-        return cls(flat.min(axis=0), flat.max(axis=0), high - low, digest_rows(flat))
+        distribution = FeatureDistribution.of_training(flat)
+        return cls(flat.min(axis=0), flat.max(axis=0), high - low, digest_rows(flat), distribution)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the profile as arrays, to save it."""
-        return {"lowest": self.lowest, "highest": self.highest, "spread": self.spread, "digests": self.digests}
+        ranges = {"lowest": self.lowest, "highest": self.highest, "spread": self.spread, "digests": self.digests}
+        return ranges | ({} if self.distribution is None else self.distribution.arrays())
 
     @classmethod
     def restore(cls, arrays: dict[str, NDArray[Any]]) -> Self:
@@ -93,7 +99,7 @@ class FeatureProfile:
         Parameters
         ----------
         arrays : dict of str to ndarray
-            Result of `arrays`.
+            Result of `arrays`, perhaps of an earlier version, which kept no distribution.
 
         Returns
         -------
@@ -112,7 +118,42 @@ class FeatureProfile:
             raise ValueError("the ranges of the features are invalid")
         if digests.dtype != np.uint64 or digests.ndim != 1:
             raise ValueError("the digests of the rows are invalid")
-        return cls(columns[0], columns[1], columns[2], digests)
+        distribution = FeatureDistribution.restore(arrays, len(columns[0]))
+        return cls(columns[0], columns[1], columns[2], digests, distribution)
+
+    def describe_problem(self, rows: NDArray[np.float64], names: list[str] | None = None) -> str:
+        """State in words how new rows differ from training, and what to do.
+
+        The first of these is named: columns in another order, standardised features for others that were not, values far outside
+        the training range, another mean or spread.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, ...)
+            Dense features of new tasks.
+        names : list of str, optional
+            Names of the features.
+
+        Returns
+        -------
+        str
+            Empty if the features are like those of training.
+        """
+        if not len(rows):
+            return ""
+        flat, distribution = rows.reshape(len(rows), -1), self.distribution
+        if len(np.unique(self.digests)) < MIN_TRAINING_ROWS:
+            return ""
+        if distribution is not None:
+            problem = distribution.describe_order(flat, names) or distribution.describe_standardisation(flat, names)
+            if problem:
+                return problem
+        if difference := self.describe_difference(flat, names):
+            return (
+                f"{difference}. They may have other units, another scaling or another order of columns; prepare them as in "
+                "training"
+            )
+        return "" if distribution is None else distribution.describe_shift(flat, names)
 
     def describe_difference(self, rows: NDArray[np.float64], names: list[str] | None = None) -> str:
         """State in words which columns of new rows have other values than in training.

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
 from wisecrowd.data.alignment import MAX_FEATURE
@@ -25,17 +27,20 @@ from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.arrays import read_npz
 from wisecrowd.io.tables.columns import find_column, find_columns
+from wisecrowd.io.tables.csv import read_header
 from wisecrowd.io.tables.excel import SUFFIXES as EXCEL_SUFFIXES
 from wisecrowd.io.tables.excel import read_sheet
 from wisecrowd.io.tables.matched_columns import ColumnReader, match_task_column, note_matched
 from wisecrowd.io.tables.parquet import read_table
-from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
+from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited
 from wisecrowd.io.tables.spellings import match_spellings
 from wisecrowd.utils.text import count_noun
 
 _LOG = logging.getLogger("wisecrowd.io")
 #: Names of the row numbers that pandas writes by default.
 _ROW_NUMBER_NAMES = ("", "Unnamed: 0")
+#: Number with a decimal comma, or an integer.
+_COMMA_NUMBER = r"^[+-]?(\d+|\d*,\d+)([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,12 +167,19 @@ def _find_positions(tasks: pd.Index, crowd: Crowd) -> NDArray[np.intp]:
     if n_absent := int((positions < 0).sum()):
         absent = crowd.tasks[positions < 0]
         other_spelling = match_spellings(absent, tasks).isin(tasks)
-        advice = (
-            f"They have another spelling of {count_noun(int(other_spelling.sum()), 'task')}; unify it with "
-            "read(..., normalise=True) and read_features(..., match=crowd) (--normalise)"
-            if other_spelling.any()
-            else "Compare the ids in both files"
-        )
+        if other_spelling.any():
+            advice = (
+                f"They have another spelling of {count_noun(int(other_spelling.sum()), 'task')}; unify it with --normalise (in "
+                "Python: read(..., normalise=True) and read_features(..., match=crowd))"
+            )
+        elif n_absent == len(positions):
+            advice = "Compare the ids in both files"
+        else:
+            advice = (
+                f"Compare the ids in both files. {count_noun(len(positions) - n_absent, 'task')} of {len(positions):,} have "
+                "features; to use only these, leave out the votes on the others: wisecrowd learn --features-missing drop (in "
+                "Python: crowd[crowd.tasks.isin(features.tasks)])"
+            )
         raise InputError(
             f"no features for {count_noun(n_absent, 'task')}, for example {preview(absent)}; the features are of "
             f"{preview(tasks)}. {advice}"
@@ -343,14 +355,14 @@ def _read_file(path: Path, task: str | None, vote_tasks: pd.Index | None, *, mix
         task_column = _find_task_column(sheet.columns, task, sheet.to_table, vote_tasks)
         return _from_table(sheet.to_table(sheet.columns, text_columns=[task_column]), task_column, mixed=mixed)
     if suffix in SEPARATORS:
-        separator = SEPARATORS[suffix]
+        names, separator = read_header(path, SEPARATORS[suffix])
 
-        def read_texts(names: Sequence[str]) -> pa.Table:
-            return read_delimited(path, separator, text_columns=names).select(list(names))
+        def read_texts(columns: Sequence[str]) -> pa.Table:
+            return read_delimited(path, separator, text_columns=columns).select(list(columns))
 
-        task_column = _find_task_column(read_delimited_names(path, separator), task, read_texts, vote_tasks)
-        table = read_delimited(path, SEPARATORS[suffix], text_columns=[task_column])
-        return _from_table(table, task_column, mixed=mixed)
+        task_column = _find_task_column(names, task, read_texts, vote_tasks)
+        table = read_delimited(path, separator, text_columns=[task_column])
+        return _from_table(table, task_column, mixed=mixed, may_have_commas=separator != ",")
     raise InputError("features are read from .npz, .csv, .tsv, .xlsx or .parquet files, or from a dataset folder")
 
 
@@ -399,7 +411,10 @@ def _read_arrays(path: Path) -> Features:
     return Features(tasks, rows.astype(np.float64))
 
 
-def _from_table(table: pa.Table, task_column: str, *, mixed: bool) -> Features | MixedFeatures:
+def _from_table(
+    table: pa.Table, task_column: str, *, mixed: bool, may_have_commas: bool = False
+) -> Features | MixedFeatures:
+    """Return the features in a table; numbers with a decimal comma are read only if no comma separates its columns."""
     task_position = table.column_names.index(task_column)
     columns = {
         name: column
@@ -410,8 +425,9 @@ def _from_table(table: pa.Table, task_column: str, *, mixed: bool) -> Features |
     if row_numbers:
         _LOG.info("left out %r, which only counts the rows", row_numbers[0])
         columns = {name: column for name, column in columns.items() if name not in row_numbers}
-    texts = [name for name, column in columns.items() if not _is_numeric(column.type)]
     tasks = as_id_index(table.column(task_position), "task")
+    columns |= _convert_comma_numbers(columns, tasks, may_have_commas=may_have_commas)
+    texts = [name for name, column in columns.items() if not _is_numeric(column.type)]
     if texts:
         if not mixed:
             raise _not_numbers(texts, columns[texts[0]], tasks)
@@ -421,6 +437,32 @@ def _from_table(table: pa.Table, task_column: str, *, mixed: bool) -> Features |
     for position, column in enumerate(columns.values()):
         rows[:, position] = column.cast(pa.float64()).to_numpy()
     return Features(tasks, rows, tuple(columns))
+
+
+def _convert_comma_numbers(
+    columns: dict[str, pa.ChunkedArray], tasks: pd.Index, *, may_have_commas: bool
+) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of numbers with a decimal comma as numbers, or raise where these are not expected."""
+    converted = {}
+    for name, column in columns.items():
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        values = pc.utf8_trim_whitespace(column)
+        is_missing = pc.is_in(values, pa.array(arrow_csv.ConvertOptions().null_values, values.type))
+        values = pc.if_else(is_missing, pa.scalar(None, values.type), values)
+        has_comma = pc.fill_null(pc.match_substring(values, ","), fill_value=False).to_numpy()
+        if not has_comma.any() or not pc.all(pc.match_substring_regex(values, _COMMA_NUMBER)).as_py():
+            continue
+        if not may_have_commas:
+            row = int(has_comma.argmax())
+            raise InputError(
+                f"{preview([name])} has numbers with a decimal comma, for example {preview([column[row].as_py()])} of the task "
+                f"{preview([tasks[row]])}; write them with a point, or separate the columns by semicolons"
+            )
+        converted[name] = pc.replace_substring(values, ",", ".").cast(pa.float64())
+    if converted:
+        _LOG.info("read numbers with a decimal comma in %s", preview(list(converted)))
+    return converted
 
 
 def _not_numbers(names: list[str], column: pa.ChunkedArray, tasks: pd.Index) -> InputError:

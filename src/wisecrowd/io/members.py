@@ -16,10 +16,11 @@ from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
 from wisecrowd.io.tables.columns import find_column, simplify_name
+from wisecrowd.io.tables.csv import read_header
 from wisecrowd.io.tables.excel import SUFFIXES as EXCEL_SUFFIXES
 from wisecrowd.io.tables.excel import read_sheet
 from wisecrowd.io.tables.parquet import read_table
-from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
+from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited
 from wisecrowd.io.tools.projects import PERSON
 from wisecrowd.io.tools.question_votes import MACHINE
 
@@ -106,8 +107,8 @@ def _read_table(path: Path) -> pa.Table:
             "the kinds and groups of workers are read from .csv, .tsv, .xlsx or .parquet files, with the columns worker, kind and "
             "group"
         )
-    separator = SEPARATORS[suffix]
-    return read_delimited(path, separator, text_columns=read_delimited_names(path, separator))
+    names, separator = read_header(path, SEPARATORS[suffix])
+    return read_delimited(path, separator, text_columns=names)
 
 
 def _parse_members(table: pa.Table, worker: str | None) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from wisecrowd.errors import InputError
 from wisecrowd.io.compressed_files import check_compressed_file, open_input
 from wisecrowd.io.problems import shorten_message
 from wisecrowd.io.tables.csv import BLOCK_BYTES
-from wisecrowd.io.tables.text_files import check_column_count, read_head_lines
 
 #: Separators by suffix.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -39,34 +38,6 @@ def get_uncompressed_suffix(path: Path) -> str:
     '.csv'
     """
     return Path(path.stem).suffix if path.suffix in (".gz", ".bz2", ".zst") else path.suffix
-
-
-def read_delimited_names(path: Path, separator: str) -> list[str]:
-    """Read the column names of a delimited text file.
-
-    Parameters
-    ----------
-    path : Path
-        File with a header line.
-    separator : str
-        Separator of the columns.
-
-    Returns
-    -------
-    list of str
-        Names.
-
-    Raises
-    ------
-    InputError
-        If the file is not delimited text.
-    """
-    lines = read_head_lines(path)
-    check_column_count(lines, separator)
-    try:
-        return next(row for row in csv.reader(lines, delimiter=separator) if row)
-    except (csv.Error, StopIteration) as error:
-        raise _not_delimited(separator, error) from None
 
 
 def read_delimited(path: Path, separator: str, *, text_columns: Sequence[str]) -> pa.Table:
@@ -106,4 +77,11 @@ def _parse_options(separator: str) -> arrow_csv.ParseOptions:
 
 
 def _not_delimited(separator: str, error: object) -> InputError:
-    return InputError(f"it cannot be read as a table separated by {separator!r}: {shorten_message(error)}")
+    counts = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
+    has_more = counts is not None and int(counts[2]) > int(counts[1])
+    advice = (
+        ". Put quotes around values with a comma; for numbers with a decimal comma, separate the columns by semicolons"
+        if has_more and separator == ","
+        else ""
+    )
+    return InputError(f"it cannot be read as a table separated by {separator!r}: {shorten_message(error)}{advice}")
