@@ -491,3 +491,14 @@ def test_checks_that_were_filled_in_become_gold(run: Any, tmp_path: Path) -> Non
     assert truth.to_dict() == dict(zip(checks["task"][:2], ["good", "bad"], strict=True))
     other = run("export", "audit/checks.csv", "--project", "export.json", "--question", "stars", "-o", "s.json")
     assert "has answers to 'mood', not to 'stars'" in other.stderr
+
+
+def test_a_table_with_the_columns_of_decisions_needs_no_journal(run: Any, project: Path, tmp_path: Path) -> None:
+    table = tmp_path / "decided.csv"
+    table.write_text("task,truth,reviewer,time,saw_votes,note\n3,good,ann,2026-11-18T20:00:00Z,true,\n4,,ann,,true,\n")
+    result = run("export", table, "--project", project, "-o", "gold.json")
+    assert result.exit_code == 0, result.output
+    (task,) = json.loads(Path("gold.json").read_text())
+    assert task["annotations"][0]["ground_truth"] is True
+    table.write_text("task,note\n3,good\n")
+    assert "no column 'label'" in run("export", table, "--project", project, "-o", "other.json").output

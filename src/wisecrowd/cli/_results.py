@@ -46,12 +46,12 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         column = "labels" if run.get("answers") == "multilabel" else "label"
         table = pd.DataFrame({"label": io.read_truth(path, truth=column)})
     except MissingColumn as error:
-        if is_review(path) or path.name == CHECKS:
+        if is_review(path) or path.name == CHECKS or _has_truth(path):
             truth = io.read_truth(path, truth="truth")
             truth = truth[truth.astype(str).str.strip() != ""]
             if truth.empty:
                 raise EmptyInput(f"no row of {path} has a truth yet; fill in the column truth first") from None
-            command = {} if is_review(path) else run.get("command", {})  # that of the draw names the question
+            command = run.get("command", {}) if path.name == CHECKS else {}  # that of the draw names the question
             return pd.DataFrame({"label": truth, "confidence": 1.0}), {"answers": GOLD, "command": command}
         if path.name in QUEUE:
             error.args = (f"{error}. {path} was written by wisecrowd plan; did you mean --queue?",)
@@ -165,6 +165,14 @@ def _read_structure_table(path: Path, run: dict[str, Any]) -> pd.DataFrame:
 def is_review(path: Path) -> bool:
     """Return whether ``wisecrowd review`` wrote a table."""
     return path.with_name(f"{path.name}.journal").is_file()
+
+
+def _has_truth(path: Path) -> bool:
+    """Return whether a table has the documented columns of decisions, task and truth, but no label."""
+    from wisecrowd.io import VoteSource
+
+    read_names = VoteSource.detect(path).format.reader.read_names
+    return read_names is not None and {"task", "truth"} <= set(read_names(path))
 
 
 def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io import VoteSource
 
 #: Use of a table: gold is used in fitting, score only to evaluate, checks are those of an audit, and decisions those of a review.
 Use: TypeAlias = Literal["gold", "score", "checks", "decisions"]
@@ -63,7 +64,10 @@ def read_truth(
         "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None
     }  # fmt: skip
     columns: dict[str, Any] = {"task": reading.gold_task, "truth": reading.gold_label}
-    if reading.question is not None and source.format.is_tool:
+    drawn = _read_checked_export(source, reading) if use == "checks" and source.format.is_tool else None
+    if drawn is not None:
+        true_labels = drawn
+    elif reading.question is not None and source.format.is_tool:
         true_labels = source.read_truth(question=reading.question, **options)
     else:
         try:
@@ -82,6 +86,27 @@ def read_truth(
         if use != "decisions":  # a review decides tasks whose votes are probably wrong
             warn_contradiction(true_labels, crowd, path, use=use)
     return true_labels
+
+
+def _read_checked_export(source: VoteSource, reading: GoldReading) -> pd.Series | None:
+    """Return the answers to the drawn tasks in an export of Label Studio; None if its tasks were not drawn by wisecrowd."""
+    from wisecrowd.errors import InputError, preview
+    from wisecrowd.io.problems import prefix_errors
+    from wisecrowd.io.tools.exported_answers import OWN_TASK
+    from wisecrowd.io.tools.question_votes import select_checks, select_truth
+
+    with prefix_errors(source.path):
+        export = source.read_export()
+        checks = select_checks(export, reading.question)
+        if checks is not None:
+            return checks
+        queued = [task for task, entry in export.tasks.items() if OWN_TASK in (entry.get("data") or {})]
+        if queued and select_truth(export, reading.question) is None:
+            raise InputError(
+                f"its tasks have the ids of tasks to check ({preview(queued)}) but not their weights, which only the checks.json "
+                "of a first draw has; copy the answers into the column truth of checks.csv, and give that file"
+            )
+    return None
 
 
 def _warn_inferred(path: Path) -> None:
@@ -350,7 +375,9 @@ def read_column(path: Path, reading: GoldReading, name: str, *, numeric: bool = 
 
     source = VoteSource.detect(resolve_path(path))
     if source.format.is_tool:
-        return None
+        from wisecrowd.io.tools.question_votes import read_draw
+
+        return read_draw(source.read_export(), name)
     for task in dict.fromkeys([reading.gold_task or reading.task, reading.gold_task]):
         try:
             return source.read_truth(task=task, truth=name, numeric=numeric)

@@ -23,7 +23,8 @@ def export(
         typer.Argument(
             metavar="RESULTS",
             show_default=False,
-            help="Folder that wisecrowd aggregate or plan wrote, the table of wisecrowd review, or a table with task and label.",
+            help="Folder that wisecrowd aggregate or plan wrote, the table of wisecrowd review, or a table with task and label (or "
+            "truth, for decisions of people).",
         ),
     ],
     *,

@@ -8,12 +8,12 @@ their ``model_version``. An annotation without regions is a vote on questions of
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.tables.text_labels import are_texts
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import (
@@ -40,6 +40,13 @@ ORIGIN_KEY = "wisecrowd_origin"
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: Keys of JSON_MIN that are neither data of the task nor answers.
 _ANNOTATION_KEYS = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
+
+#: Common answers from which a person and a model are compared: if there are other people, if there are none, and if nobody else
+#: answered the same tasks.
+MIN_EQUAL_ANSWERS, MIN_EQUAL_ALONE, MIN_EQUAL_TASKS = 5, 20, 3
+
+#: E-mail address.
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 
 _Record = dict[str, Any]
 
@@ -82,6 +89,11 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     ExportedAnswers
         Answers by question.
 
+    Raises
+    ------
+    InputError
+        If an entry is no task, or tasks of several projects have the same id.
+
     Examples
     --------
     >>> parse_tasks([{"id": 7, "data": {"text": "Hi"}, "annotations": []}]).tasks
@@ -89,17 +101,117 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     """
     export = ExportedAnswers()
     sheets: list[AnswerSheet] = []
+    first_tasks: dict[str, _Record] = {}
+    strangers: dict[str, _Record] = {}
     for number, task in enumerate(tasks, start=1):
         if "annotations" in task or "predictions" in task or "completions" in task:
             _add_task(task, number, export, sheets)
+            first = first_tasks.setdefault(task_id := get_task_id(task, number), _select_identity(task))
+            if _are_different_tasks(first, identity := _select_identity(task)):
+                strangers.setdefault(task_id, identity)
         else:
             raise InputError(
                 f"entry {number:,} has neither annotations nor predictions, so it is not a task of Label Studio's JSON "
                 'export; if it is JSON_MIN, use format="label-studio-min" (--format label-studio-min)'
             )
+    if strangers:
+        raise InputError(_describe_strangers(first_tasks, strangers))
     add_sheets(export, sheets)
     convert_to_pixels(export)
+    _warn_mixed_workers(export)
+    _warn_copied_models(export)
     return export
+
+
+def _select_identity(task: _Record) -> _Record:
+    """Return the parts of a task that tell it from a task of another project: its data, project and server."""
+    data = task.get("data")
+    return {
+        "data": {key: value for key, value in (data or {}).items() if not str(key).startswith(OWN_MODEL)},
+        "project": task.get("project"),
+        "origin": task.get(ORIGIN_KEY),
+    }
+
+
+def _are_different_tasks(one: _Record, other: _Record) -> bool:
+    """Return whether two entries with one id are tasks of different projects.
+
+    A task that was queued again has the data of the original in a new project. A task that somebody edited is in the same project.
+    """
+    places = [(entry["project"], entry["origin"]) for entry in (one, other)]
+    if places[0] == places[1] and places[0][0] is not None:
+        return False
+    if not one["data"] or not other["data"]:
+        return False
+    common = one["data"].keys() & other["data"].keys()
+    # The signature of an address changes with every export.
+    return not common or any(_drop_query(one["data"][key]) != _drop_query(other["data"][key]) for key in common)
+
+
+def _drop_query(value: Any) -> Any:
+    return value.partition("?")[0] if isinstance(value, str) and "://" in value[:10] else value
+
+
+def _describe_strangers(first_tasks: dict[str, _Record], strangers: dict[str, _Record]) -> str:
+    """Return the message for tasks of different projects with the same id."""
+    task, other = next(iter(strangers.items()))
+    first = first_tasks[task]
+    projects = [entry["project"] for entry in (first, other)]
+    named = "" if None in projects else f", of projects {projects[0]} and {projects[1]}"
+    shown = [" ".join(str(value) for value in entry["data"].values()) for entry in (first, other)]
+    more = f", and {len(strangers) - 1:,} further tasks likewise" if len(strangers) > 1 else ""
+    return (
+        f"task {task} has two different texts{named}: {preview(shown)}{more}. Their votes would mix; read the export of each "
+        "project on its own"
+    )
+
+
+def _warn_mixed_workers(export: ExportedAnswers) -> None:
+    """Add a warning if some people have a number as id and others an e-mail address: they may be the same people."""
+    people = {
+        worker
+        for entry in (*export.questions.values(), *export.structures.values())
+        for worker, is_machine in zip(entry.worker, entry.machine, strict=True)
+        if not is_machine
+    }
+    numbers = sorted(worker for worker in people if worker.isdecimal())
+    addresses = sorted(worker for worker in people if _ADDRESS.fullmatch(worker))
+    if numbers and addresses:
+        export.warnings.append(
+            f"worker ids are numbers ({preview(numbers, 3)}) and e-mail addresses ({preview(addresses, 3)}); a person with both "
+            "counts as two workers. Give each person one id, or export all annotations in one format"
+        )
+
+
+def _warn_copied_models(export: ExportedAnswers) -> None:
+    """Add a warning for every person who gives the answers of a model: they may be an import of its predictions."""
+    answers: dict[tuple[str, bool], dict[tuple[str, str], tuple[str, ...]]] = defaultdict(dict)
+    for name, question in export.questions.items():
+        for row, worker in enumerate(question.worker):
+            answers[worker, question.machine[row]][name, question.task[row]] = question.labels[row]
+    people = {worker: of_person for (worker, is_machine), of_person in answers.items() if not is_machine}
+    for model, predicted in [(worker, of_model) for (worker, is_machine), of_model in answers.items() if is_machine]:
+        with_same_tasks = [person for person in people if people[person].keys() == predicted.keys()]
+        copies, n_compared = [], 0
+        for person, of_person in people.items():
+            common = of_person.keys() & predicted.keys()
+            is_equal = all(of_person[key] == predicted[key] for key in common)
+            if with_same_tasks == [person] and len(people) > 1 and is_equal and len(common) >= MIN_EQUAL_TASKS:
+                copies = [person]
+                break
+            if len(common) >= MIN_EQUAL_ANSWERS and len({predicted[key] for key in common}) > 1:
+                n_compared += 1
+                enough = len(people) > 1 or len(common) >= MIN_EQUAL_ALONE
+                copies += [person] if is_equal and enough else []
+        else:
+            if len(people) > 1 and 2 * len(copies) > n_compared:
+                continue  # the tasks are easy
+        export.warnings += [
+            f"the worker {preview([person])} gives the same answers as the model {preview([model])}, all "
+            f"{len(people[person].keys() & predicted.keys()):,} of them; if they are predictions that were imported as "
+            "annotations, leave them out, or name the worker a machine in a table of members (worker,kind: --members)"
+            for person in copies
+        ]
 
 
 def _add_task(task: _Record, number: int, export: ExportedAnswers, sheets: list[AnswerSheet]) -> None:
@@ -225,7 +337,7 @@ def _get_predictions(task: _Record, location: str, export: ExportedAnswers) -> l
 
 
 def parse_worker(value: object, location: str) -> str:
-    """Return the worker id of an annotation: a number, or the e-mail address if the export describes the person.
+    """Return the worker id of an annotation: the number of the person, or the e-mail address if the export has no number.
 
     Parameters
     ----------
@@ -242,10 +354,11 @@ def parse_worker(value: object, location: str) -> str:
     Examples
     --------
     >>> parse_worker({"id": 3, "email": "ann@example.com"}, "entry 1")
-    'ann@example.com'
+    '3'
     """
     if isinstance(value, dict):
-        value = value.get("email") or value.get("username") or value.get("id")
+        user_id = value.get("id")
+        value = (value.get("email") or value.get("username")) if user_id is None else user_id
     return parse_id(value, "annotator", location)
 
 
@@ -272,7 +385,7 @@ def parse_worker_name(annotation: _Record) -> str:
     person = annotation.get("completed_by")
     if isinstance(person, dict):
         parts = [str(person.get(key) or "").strip() for key in ("first_name", "last_name")]
-        return " ".join(filter(None, parts))
+        return " ".join(filter(None, parts)) or str(person.get("email") or "")
     described = annotation.get("created_username")
     return described.rpartition(",")[0].strip() if isinstance(described, str) else ""
 
