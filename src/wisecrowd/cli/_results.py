@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io.tools.projects import Project
 
 #: Kind of the answers that a person decided.
 GOLD = "gold"
@@ -347,6 +349,43 @@ def check_results_match(
         )
     if without := len(crowd_tasks - there):
         warn(f"{count_noun(without, 'task')} of {votes} {'has' if without == 1 else 'have'} no answer in {results}")
+
+
+def check_same_project(results: Path, run: dict[str, Any], path: Path, project: Project, tasks: Iterable[Any]) -> None:
+    """Raise an error if the tasks of results have other contents in a project than in the votes that the results were made from.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a file in it.
+    run : dict
+        Record of the run. It names the votes, which are compared if they are still there and are the export of a tool.
+    path : Path
+        Export that the results are written for.
+    project : Project
+        Its contents.
+    tasks : iterable
+        Tasks of the results.
+    """
+    from wisecrowd.errors import InputError, WisecrowdError
+    from wisecrowd.io import VoteSource
+    from wisecrowd.io.tools.task_identity import describe_different_tasks
+
+    votes = Path(str(run.get("command", {}).get("votes") or ""))
+    if not votes.is_file() or votes.resolve() == path.resolve():
+        return
+    try:
+        source = VoteSource.detect(votes)
+        if not source.format.is_tool:
+            return
+        export = source.read_export()
+    except WisecrowdError:
+        return  # the file has changed since
+    if difference := describe_different_tasks(export, project, map(str, tasks)):
+        raise InputError(
+            f"{results} and {path} do not belong together: in {votes}, which the results were made from, and in {path}, "
+            f"{difference}. Give the export that the votes came from"
+        )
 
 
 # ---------------------------------------------------------------------- helpers

@@ -30,6 +30,7 @@ def read_truth(
     use: Use = "gold",
     other_tasks: bool = False,
     new_classes: Sequence[str] = (),
+    votes: VoteSource | None = None,
 ) -> pd.Series:
     """Read the truth in a file or dataset folder; its task column may have the name given by ``--gold-task`` or ``--task``.
 
@@ -50,6 +51,8 @@ def read_truth(
         Whether the truth may be of other tasks only, such as those that a learner predicts.
     new_classes : sequence of str, default=()
         Classes that no vote names and that checks may have.
+    votes : VoteSource, optional
+        File of the votes. If both files are exports of a labelling tool, the contents of their tasks are compared.
 
     Returns
     -------
@@ -60,6 +63,8 @@ def read_truth(
 
     source = VoteSource.detect(resolve_path(path))
     _warn_inferred(path)
+    if votes is not None:
+        _check_same_project(source, votes)
     options: dict[str, Any] = {
         "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None
     }  # fmt: skip
@@ -86,6 +91,20 @@ def read_truth(
         if use != "decisions":  # a review decides tasks whose votes are probably wrong
             warn_contradiction(true_labels, crowd, path, use=use)
     return true_labels
+
+
+def _check_same_project(source: VoteSource, votes: VoteSource) -> None:
+    """Raise an error if the truth is the export of another project than the votes, with tasks of the same ids."""
+    from wisecrowd.errors import InputError
+    from wisecrowd.io.tools.task_identity import describe_different_tasks
+
+    if not (source.format.is_tool and votes.format.is_tool) or source.path.resolve() == votes.path.resolve():
+        return
+    if difference := describe_different_tasks(votes.read_export(), source.read_export()):
+        raise InputError(
+            f"{source.name} and {votes.name} are exports of different projects: {difference}. Give the truth of the project of "
+            "the votes"
+        )
 
 
 def _read_checked_export(source: VoteSource, reading: GoldReading) -> pd.Series | None:

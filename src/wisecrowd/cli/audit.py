@@ -139,7 +139,7 @@ def audit(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, votes=vote_source)
         # With gold, the names of columns are those of the gold; the table of checks is usually the one that was drawn here.
         check_reading = reading if gold is None else replace(reading, gold_task=None, gold_label=None)
         if crowd.is_numeric:
@@ -150,7 +150,7 @@ def audit(
         if checked is not None:
             check_draw(checked, check_reading, draw, find_draw_command(checked))
             extra = [] if new_classes is None else [name.strip() for name in new_classes.split(",")]
-            checks = read_truth(checked, check_reading, crowd, use="checks", new_classes=extra)
+            checks = read_truth(checked, check_reading, crowd, use="checks", new_classes=extra, votes=vote_source)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, truth=gold_truth)
         result = None

@@ -184,6 +184,8 @@ class ExportedAnswers:
         Rankings by question: task, worker, and groups of equal items, the best first. They are comparisons, not votes.
     worker_names : dict of str to str
         Name of the person behind a worker id, if the tool exports it.
+    task_projects : dict of str to str
+        Project of each task, if the tool exports it.
     structures : dict of str to ExportedStructure
         Questions whose answers are spans, boxes, points or texts, by name.
     """
@@ -196,6 +198,7 @@ class ExportedAnswers:
     warnings: list[str] = field(default_factory=list)
     rankings: dict[str, list[Ranking]] = field(default_factory=dict)
     worker_names: dict[str, str] = field(default_factory=dict)
+    task_projects: dict[str, str] = field(default_factory=dict)
     structures: dict[str, ExportedStructure] = field(default_factory=dict)
 
     def issue_warnings(self, file_name: str) -> None:

@@ -27,6 +27,7 @@ from wisecrowd.io.tools.exported_answers import (
 from wisecrowd.io.tools.exported_structures import AnswerSheet, add_sheets
 from wisecrowd.io.tools.label_studio_regions import convert_to_pixels, find_kind, parse_regions
 from wisecrowd.io.tools.question_votes import make_tool_reader
+from wisecrowd.io.tools.task_identity import are_different_tasks, describe_difference, select_content
 
 #: Types of results that answer a question about the whole task, with the key of the answer in their value.
 ANSWER_KEYS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
@@ -101,21 +102,29 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     """
     export = ExportedAnswers()
     sheets: list[AnswerSheet] = []
-    first_tasks: dict[str, _Record] = {}
-    strangers: dict[str, _Record] = {}
+    first_contents: dict[str, tuple[_Record, str | None]] = {}
+    strangers: dict[str, tuple[_Record, str | None]] = {}
     for number, task in enumerate(tasks, start=1):
         if "annotations" in task or "predictions" in task or "completions" in task:
             _add_task(task, number, export, sheets)
-            first = first_tasks.setdefault(task_id := get_task_id(task, number), _select_identity(task))
-            if _are_different_tasks(first, identity := _select_identity(task)):
-                strangers.setdefault(task_id, identity)
+            task_id, content, project = get_task_id(task, number), select_content(task), _find_project(task)
+            if project is not None:
+                export.task_projects[task_id] = project
+            first, first_project = first_contents.setdefault(task_id, (content, project))
+            if are_different_tasks(first, content, projects=(first_project, project)):
+                strangers.setdefault(task_id, (content, project))
         else:
             raise InputError(
                 f"entry {number:,} has neither annotations nor predictions, so it is not a task of Label Studio's JSON "
                 'export; if it is JSON_MIN, use format="label-studio-min" (--format label-studio-min)'
             )
     if strangers:
-        raise InputError(_describe_strangers(first_tasks, strangers))
+        task_id, (content, project) = next(iter(strangers.items()))
+        first, first_project = first_contents[task_id]
+        difference = describe_difference(
+            task_id, (first, content), (first_project, project), n_further=len(strangers) - 1
+        )
+        raise InputError(f"{difference}. Their votes would mix; read the export of each project on its own")
     add_sheets(export, sheets)
     convert_to_pixels(export)
     _warn_mixed_workers(export)
@@ -123,55 +132,28 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     return export
 
 
-def _select_identity(task: _Record) -> _Record:
-    """Return the parts of a task that tell it from a task of another project: its data, project and server."""
-    data = task.get("data")
-    return {
-        "data": {key: value for key, value in (data or {}).items() if not str(key).startswith(OWN_MODEL)},
-        "project": task.get("project"),
-        "origin": task.get(ORIGIN_KEY),
-    }
-
-
-def _are_different_tasks(one: _Record, other: _Record) -> bool:
-    """Return whether two entries with one id are tasks of different projects.
-
-    A task that was queued again has the data of the original in a new project. A task that somebody edited is in the same project.
-    """
-    places = [(entry["project"], entry["origin"]) for entry in (one, other)]
-    if places[0] == places[1] and places[0][0] is not None:
-        return False
-    if not one["data"] or not other["data"]:
-        return False
-    common = one["data"].keys() & other["data"].keys()
-    # The signature of an address changes with every export.
-    return not common or any(_drop_query(one["data"][key]) != _drop_query(other["data"][key]) for key in common)
-
-
-def _drop_query(value: Any) -> Any:
-    return value.partition("?")[0] if isinstance(value, str) and "://" in value[:10] else value
-
-
-def _describe_strangers(first_tasks: dict[str, _Record], strangers: dict[str, _Record]) -> str:
-    """Return the message for tasks of different projects with the same id."""
-    task, other = next(iter(strangers.items()))
-    first = first_tasks[task]
-    projects = [entry["project"] for entry in (first, other)]
-    named = "" if None in projects else f", of projects {projects[0]} and {projects[1]}"
-    shown = [" ".join(str(value) for value in entry["data"].values()) for entry in (first, other)]
-    more = f", and {len(strangers) - 1:,} further tasks likewise" if len(strangers) > 1 else ""
-    return (
-        f"task {task} has two different texts{named}: {preview(shown)}{more}. Their votes would mix; read the export of each "
-        "project on its own"
-    )
+def _find_project(task: _Record) -> str | None:
+    """Return the project of a task, with its server and its creation if `wisecrowd label-studio pull` wrote them."""
+    project, origin = task.get("project"), task.get(ORIGIN_KEY)
+    if not isinstance(project, int | str):
+        return None
+    place = [str(project)]
+    if isinstance(origin, dict):
+        place += [f"of {server}"] if (server := origin.get("server")) else []
+        place += [f"(created {created})"] if (created := origin.get("project_created_at")) else []
+    return " ".join(place)
 
 
 def _warn_mixed_workers(export: ExportedAnswers) -> None:
     """Add a warning if some people have a number as id and others an e-mail address: they may be the same people."""
+    columns = [
+        *((entry.worker, entry.machine) for entry in export.questions.values()),
+        *((entry.worker, entry.machine) for entry in export.structures.values()),
+    ]
     people = {
         worker
-        for entry in (*export.questions.values(), *export.structures.values())
-        for worker, is_machine in zip(entry.worker, entry.machine, strict=True)
+        for workers, machine in columns
+        for worker, is_machine in zip(workers, machine, strict=True)
         if not is_machine
     }
     numbers = sorted(worker for worker in people if worker.isdecimal())
