@@ -260,6 +260,24 @@ def test_answers_of_a_tool_are_texts_if_the_method_takes_texts(run: Any, tmp_pat
     assert "3 votes" in run("aggregate", path, "-m", "majority-vote").stdout
 
 
+def test_what_label_sets_leave_out_is_said(run: Any, tmp_path: Path) -> None:
+    def annotation(who: int, *chosen: str) -> dict[str, Any]:
+        result = {"from_name": "topics", "to_name": "text", "type": "choices", "value": {"choices": list(chosen)}}
+        return {"completed_by": who, "result": [result]}
+
+    tasks = [
+        {"id": number, "data": {}, "annotations": [annotation(1, "food"), annotation(2, "food", "price")]}
+        for number in range(5)
+    ]
+    tasks[4]["annotations"] = [{**annotation(1, "food"), "was_cancelled": True}]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    notes = run("aggregate", path, "--question", "topics").stderr
+    assert "left out cancelled (1)" in notes
+    assert "1 of 5 tasks has no vote on 'topics' and gets no label: '4'" in notes
+    assert "1 of 5 tasks has no vote on 'topics'" in run("aggregate", path, "-m", "majority-vote").stderr
+
+
 def test_captions_in_json_min_are_texts_unless_a_method_takes_classes(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "min.json"
     records = [
@@ -276,3 +294,28 @@ def test_captions_in_json_min_are_texts_unless_a_method_takes_classes(run: Any, 
     assert "6 votes" in result.stdout
     assert "the labels look like texts" in result.stderr
     assert "6 votes" in run("plan", path, "--budget", "3").stdout
+
+
+def test_columns_that_the_user_names_win_over_texts(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    rows = [
+        (task, worker, f"caption {task} by {worker}", "animal" if task % 2 else "person")
+        for task in range(6)
+        for worker in range(3)
+    ]
+    pd.DataFrame(rows, columns=["id", "annotator", "caption", "kind"]).to_csv(path, index=False)
+    words = ("--task", "id", "--worker", "annotator")
+    for further in ((), ("-m", "majority-vote"), ("--format", "csv")):
+        result = run("aggregate", path, *words, "--label", "kind", *further)
+        assert result.exit_code == 0, result.stderr
+    assert "2 classes" in run("check", path, *words, "--label", "kind").stdout
+    refused = run("aggregate", path, *words, "-m", "majority-vote").stderr
+    assert "to read classes instead, name their column: --label COLUMN" in refused
+    refused = run("aggregate", path, *words, "--classes", "animal,person").stderr
+    assert "--classes applies to ordinary votes only; to read classes instead" in refused
+
+
+def test_the_label_of_boxes_may_be_named(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "boxes.csv"
+    simulate_boxes(n_tasks=6, n_workers=5, random_state=0).crowd.to_frame().to_csv(path, index=False)
+    assert "boxes" in run("aggregate", path, "--label", "label").stdout

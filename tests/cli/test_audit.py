@@ -249,3 +249,65 @@ def test_named_columns_may_be_those_of_the_checks_or_of_the_gold(run: Any, votes
         result = run("audit", votes, "--gold", given, "--checked", checked, *words, "--json")
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout)["summary"]["checked"] == n
+
+
+def _label_studio_task(number: int, data: dict[str, Any], answers: dict[int, str]) -> dict[str, Any]:
+    annotations = [
+        {
+            "completed_by": worker,
+            "result": [{"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": [label]}}],
+        }
+        for worker, label in answers.items()
+    ]
+    return {"id": number, "data": data, "annotations": annotations, "predictions": []}
+
+
+@pytest.fixture
+def mood_export(tmp_path: Path) -> Path:
+    """Export of Label Studio with 20 tasks and three people."""
+    tasks = [
+        _label_studio_task(
+            number,
+            {"text": f"text {number}"},
+            {worker: "good" if (number + (worker == 3 and number % 5 == 0)) % 2 else "bad" for worker in (1, 2, 3)},
+        )
+        for number in range(20)
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    return path
+
+
+def test_answers_to_the_draw_in_label_studio_are_checks(run: Any, mood_export: Path) -> None:
+    assert run("audit", mood_export, "--size", "6", "-o", "audit").exit_code == 0
+    checks = pd.read_csv("audit/checks.csv")
+    assert checks.columns.tolist() == ["task", "text", "truth", "stratum", "weight", "draw"]
+    assert checks["text"].tolist() == [f"text {task}" for task in checks["task"]]
+    imported = json.loads(Path("audit/checks.json").read_text())
+    labels = ["good" if int(task["data"]["wisecrowd_task"]) % 2 else "bad" for task in imported]
+    answered = [
+        _label_studio_task(300 + place, task["data"], {9: label})
+        for place, (task, label) in enumerate(zip(imported, labels, strict=True))
+    ]
+    Path("answered.json").write_text(json.dumps(answered))
+    result = run("audit", mood_export, "--checked", "answered.json", "--json")
+    assert result.exit_code == 0, result.output
+    checks.assign(truth=labels).to_csv("checked.csv", index=False)
+    by_hand = run("audit", mood_export, "--checked", "checked.csv", "--json")
+    assert json.loads(result.stdout)["summary"] == json.loads(by_hand.stdout)["summary"]
+
+    # Two people disagree about a check.
+    both = [*answered[1:], _label_studio_task(300, imported[0]["data"], {8: "good", 9: "bad"})]
+    Path("both.json").write_text(json.dumps(both))
+    assert "1 task to check has different answers" in run("audit", mood_export, "--checked", "both.json").output
+    # A skipped task is one that was drawn and is not checked.
+    Path("fewer.json").write_text(json.dumps([*answered[1:], _label_studio_task(300, imported[0]["data"], {})]))
+    assert "only 5 of 6 drawn tasks are checked" in run("audit", mood_export, "--checked", "fewer.json").output
+
+
+def test_checks_without_weights_are_no_simple_sample(run: Any, mood_export: Path) -> None:
+    tasks = [_label_studio_task(300, {"text": "text 3", "wisecrowd_task": "3"}, {9: "good"})]
+    Path("answered.json").write_text(json.dumps(tasks))
+    refused = run("audit", mood_export, "--checked", "answered.json")
+    assert refused.exit_code == 1
+    assert "copy the answers into the column truth of checks.csv" in refused.output

@@ -491,3 +491,43 @@ def test_checks_that_were_filled_in_become_gold(run: Any, tmp_path: Path) -> Non
     assert truth.to_dict() == dict(zip(checks["task"][:2], ["good", "bad"], strict=True))
     other = run("export", "audit/checks.csv", "--project", "export.json", "--question", "stars", "-o", "s.json")
     assert "has answers to 'mood', not to 'stars'" in other.stderr
+
+
+def test_a_table_with_the_columns_of_decisions_needs_no_journal(run: Any, project: Path, tmp_path: Path) -> None:
+    table = tmp_path / "decided.csv"
+    table.write_text("task,truth,reviewer,time,saw_votes,note\n3,good,ann,2026-11-18T20:00:00Z,true,\n4,,ann,,true,\n")
+    result = run("export", table, "--project", project, "-o", "gold.json")
+    assert result.exit_code == 0, result.output
+    (task,) = json.loads(Path("gold.json").read_text())
+    assert task["annotations"][0]["ground_truth"] is True
+    table.write_text("task,note\n3,good\n")
+    assert "no column 'label'" in run("export", table, "--project", project, "-o", "other.json").output
+
+
+def test_the_export_of_another_project_is_refused(run: Any, project: Path, tmp_path: Path) -> None:
+    assert run("aggregate", project, "-o", "results").exit_code == 0
+    tasks = json.loads(project.read_text())
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps([{**task, "data": {"text": f"other {task['id']}"}, "project": 77} for task in tasks]))
+    refused = run("export", "results", "--project", other, "-o", "predictions.json")
+    assert refused.exit_code == 1
+    assert "do not belong together" in refused.output
+    assert "task 0 has two different texts: 'text 0', 'other 0', and 11 further tasks" in refused.output
+    newer = tmp_path / "newer.json"  # the same tasks
+    newer.write_text(json.dumps(tasks))
+    assert run("export", "results", "--project", newer, "-o", "predictions.json").exit_code == 0
+
+
+def test_gold_of_another_project_is_refused(run: Any, project: Path, tmp_path: Path) -> None:
+    tasks = json.loads(project.read_text())
+    for task in tasks:
+        task["annotations"] = [{**task["annotations"][0], "ground_truth": True}]
+    gold = tmp_path / "gold.json"
+    gold.write_text(json.dumps(tasks))
+    assert run("aggregate", project, "--gold", gold).exit_code == 0
+    gold.write_text(json.dumps([{**task, "data": {"text": f"other {task['id']}"}} for task in tasks]))
+    for command, option in (("aggregate", "--gold"), ("aggregate", "--score"), ("diagnose", "--gold")):
+        refused = run(command, project, option, gold)
+        assert refused.exit_code == 1
+        assert "gold.json" in refused.output
+        assert "are exports of different projects: task 0 has two different texts" in refused.output

@@ -72,7 +72,7 @@ def test_what_is_no_export(run: Any, votes: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("cut.json", b'[{"id": 1, "data": {"te', "cut.json: it is not JSON: Unterminated string"),
+        ("cut.json", b'[{"id": 1, "data": {"te', "cut.json: it is not JSON: it ends in the middle, at byte 23; export"),
         ("none.json", b"[]", "none.json: it is empty; expected a list of tasks as a labelling tool exports them"),
         ("none.json", b"{}", "it is one JSON object, with nothing in it"),
         (

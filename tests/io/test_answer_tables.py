@@ -159,3 +159,40 @@ def test_true_polygons_and_masks_are_read(tmp_path: Path) -> None:
     path.write_text("task,label\ni1,13\n")
     with pytest.raises(MissingColumn, match="true masks need the columns task and mask"):
         read_true_masks(path)
+
+
+def _write_captions(path: Path, *, equal: bool, columns: str = "kind") -> None:
+    """Write a CSV of Label Studio: the captions of a task are equal if they are an input and differ if they are answers."""
+    names = columns.split(",")
+    rows = [
+        [task, worker, f"a cat {task} {0 if equal else worker}", *(("animal", "person")[task % 2] for _ in names)]
+        for task in range(6)
+        for worker in range(3)
+    ]
+    pd.DataFrame(rows, columns=["id", "annotator", "caption", *names]).assign(annotation_id=range(18)).to_csv(
+        path, index=False
+    )
+
+
+def test_equal_texts_of_a_task_beside_classes_are_no_answers(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    _write_captions(path, equal=True)
+    assert find_answer_table(path) is None
+    assert wc.read(path).classes.tolist() == ["animal", "person"]
+    _write_captions(path, equal=False)
+    answers = find_answer_table(path)
+    assert answers is not None
+    assert answers.columns == {"task": "id", "worker": "annotator", "text": "caption"}
+    _write_captions(path, equal=True, columns="kind,mood")  # the user names one
+    assert find_answer_table(path) is None
+    _write_captions(path, equal=True, columns="size")
+    assert find_answer_table(path) is not None
+
+
+def test_a_named_label_wins_over_texts_and_masks(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    _write_captions(path, equal=False)
+    assert find_answer_table(path, columns={"label": "kind"}) is None
+    path.write_text("task,worker,mask,height,width,kind\ni1,ann,13,2,2,cat\n")
+    assert find_answer_table(path) is not None
+    assert find_answer_table(path, columns={"label": "kind"}) is None

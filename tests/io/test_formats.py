@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,15 @@ def test_what_is_not_read_is_refused_with_advice(tmp_path: Path, name: str, advi
         wc.read(tmp_path / name)
     with pytest.raises(InputError, match="zip or Excel file"):
         wc.read(tmp_path / name, format="csv")
+
+
+def test_a_zip_with_the_name_of_another_format_is_refused_as_a_zip(tmp_path: Path) -> None:
+    for name in ("export.json", "votes.csv"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("export.json", "[]")
+        with pytest.raises(InputError, match=r"is a zip archive, which is not read .* it contains 'export\.json'"):
+            wc.read(tmp_path / name)
+    with zipfile.ZipFile(tmp_path / "votes.csv", "w") as archive:
+        archive.writestr("[Content_Types].xml", "")
+    with pytest.raises(InputError, match="zip or Excel file"):
+        wc.read(tmp_path / "votes.csv")

@@ -60,7 +60,7 @@ def find_answers(votes: Path, reading: Reading, methods: Iterable[str] = ()) -> 
     path = resolve_path(votes)
     if not path.exists():
         return None
-    columns = {"task": reading.task, "worker": reading.worker}
+    columns = {"task": reading.task, "worker": reading.worker, "label": reading.label}
     source = path if reading.format is None else reading.open(path)
     methods = list(methods)
     as_texts = bool(methods) and all(getattr(find(name), "answer_types", ()) == ("texts",) for name in methods)
@@ -100,10 +100,16 @@ def read_answers(
             f"{answers.source.path} holds {answers.description}, which this command does not take; use wisecrowd aggregate, "
             "diagnose or report, or read the scores as labels: --label score"
         )
-    if reading.classes is not None or reading.weight is not None or reading.label is not None or reading.normalise:
+    unusable = {
+        "--classes": reading.classes is not None,
+        "--label": reading.label is not None and reading.label not in answers.columns.values(),
+        "--weight": reading.weight is not None,
+        "--normalise": reading.normalise,
+    }
+    if options_given := [option for option, is_unusable in unusable.items() if is_unusable]:
         raise UsageError(
-            f"{answers.source.name} holds {answers.description}; --classes, --label, --weight and --normalise apply to ordinary "
-            "votes only"
+            f"{answers.source.name} holds {answers.description}; {' and '.join(options_given)} "
+            f"{'applies' if len(options_given) == 1 else 'apply'} to ordinary votes only{_advise_label(answers)}"
         )
     options: dict[str, Any] = {"duplicates": reading.duplicates}
     if answers.answer_type != "multilabel":
@@ -115,6 +121,12 @@ def read_answers(
         raise
     assert not isinstance(crowd, ScoreCrowd)
     return crowd
+
+
+def _advise_label(answers: AnswerTable | AnswerQuestion) -> str:
+    """Return the advice to name the column of classes, for a table of texts that may have one."""
+    is_table = answers.answer_type == "texts" and not answers.source.format.is_tool
+    return "; to read classes instead, name their column: --label COLUMN" if is_table else ""
 
 
 def _describe_other_problems(answers: AnswerTable | AnswerQuestion, reading: Reading) -> str:
@@ -290,6 +302,7 @@ def aggregate_answers(
     if answers.answer_type not in unfitted.answer_types:
         raise UsageError(
             f"{path} holds {answers.description}, and {unfitted.name} takes other votes; leave -m out, or choose -m {default}"
+            f"{_advise_label(answers)}"
         )
     documents = read_documents(answers) if getattr(unfitted, "uses_documents", False) else None
     with show_progress(quiet=quiet):

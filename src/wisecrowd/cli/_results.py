@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io.tools.projects import Project
 
 #: Kind of the answers that a person decided.
 GOLD = "gold"
@@ -46,12 +48,12 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         column = "labels" if run.get("answers") == "multilabel" else "label"
         table = pd.DataFrame({"label": io.read_truth(path, truth=column)})
     except MissingColumn as error:
-        if is_review(path) or path.name == CHECKS:
+        if is_review(path) or path.name == CHECKS or _has_truth(path):
             truth = io.read_truth(path, truth="truth")
             truth = truth[truth.astype(str).str.strip() != ""]
             if truth.empty:
                 raise EmptyInput(f"no row of {path} has a truth yet; fill in the column truth first") from None
-            command = {} if is_review(path) else run.get("command", {})  # that of the draw names the question
+            command = run.get("command", {}) if path.name == CHECKS else {}  # that of the draw names the question
             return pd.DataFrame({"label": truth, "confidence": 1.0}), {"answers": GOLD, "command": command}
         if path.name in QUEUE:
             error.args = (f"{error}. {path} was written by wisecrowd plan; did you mean --queue?",)
@@ -165,6 +167,14 @@ def _read_structure_table(path: Path, run: dict[str, Any]) -> pd.DataFrame:
 def is_review(path: Path) -> bool:
     """Return whether ``wisecrowd review`` wrote a table."""
     return path.with_name(f"{path.name}.journal").is_file()
+
+
+def _has_truth(path: Path) -> bool:
+    """Return whether a table has the documented columns of decisions, task and truth, but no label."""
+    from wisecrowd.io import VoteSource
+
+    read_names = VoteSource.detect(path).format.reader.read_names
+    return read_names is not None and {"task", "truth"} <= set(read_names(path))
 
 
 def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
@@ -339,6 +349,43 @@ def check_results_match(
         )
     if without := len(crowd_tasks - there):
         warn(f"{count_noun(without, 'task')} of {votes} {'has' if without == 1 else 'have'} no answer in {results}")
+
+
+def check_same_project(results: Path, run: dict[str, Any], path: Path, project: Project, tasks: Iterable[Any]) -> None:
+    """Raise an error if the tasks of results have other contents in a project than in the votes that the results were made from.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a file in it.
+    run : dict
+        Record of the run. It names the votes, which are compared if they are still there and are the export of a tool.
+    path : Path
+        Export that the results are written for.
+    project : Project
+        Its contents.
+    tasks : iterable
+        Tasks of the results.
+    """
+    from wisecrowd.errors import InputError, WisecrowdError
+    from wisecrowd.io import VoteSource
+    from wisecrowd.io.tools.task_identity import describe_different_tasks
+
+    votes = Path(str(run.get("command", {}).get("votes") or ""))
+    if not votes.is_file() or votes.resolve() == path.resolve():
+        return
+    try:
+        source = VoteSource.detect(votes)
+        if not source.format.is_tool:
+            return
+        export = source.read_export()
+    except WisecrowdError:
+        return  # the file has changed since
+    if difference := describe_different_tasks(export, project, map(str, tasks)):
+        raise InputError(
+            f"{results} and {path} do not belong together: in {votes}, which the results were made from, and in {path}, "
+            f"{difference}. Give the export that the votes came from"
+        )
 
 
 # ---------------------------------------------------------------------- helpers

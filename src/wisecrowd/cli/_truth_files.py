@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.evaluate.confidence import LabelConfidence
+    from wisecrowd.io import VoteSource
     from wisecrowd.io.tables.matched_columns import VoteNames
 
 #: Use of a table: gold is used in fitting, score only to evaluate, checks are those of an audit, and decisions those of a review.
@@ -38,6 +39,7 @@ def read_truth(
     tasks: pd.Index | None = None,
     other_tasks: bool = False,
     new_classes: Sequence[str] = (),
+    votes: VoteSource | None = None,
 ) -> pd.Series:
     """Read the truth in a file or dataset folder; its task column may have the name given by ``--gold-task`` or ``--task``.
 
@@ -62,6 +64,8 @@ def read_truth(
         Whether the truth may be of other tasks only, such as those that a learner predicts.
     new_classes : sequence of str, default=()
         Classes that no vote names and that checks may have.
+    votes : VoteSource, optional
+        File of the votes. If both files are exports of a labelling tool, the contents of their tasks are compared.
 
     Returns
     -------
@@ -73,12 +77,18 @@ def read_truth(
     source = VoteSource.detect(resolve_path(path))
     _warn_inferred(path)
     reading = fit_reading(path, reading, beside)
+
+    if votes is not None:
+        _check_same_project(source, votes)
     options: dict[str, Any] = {
         "numeric": crowd is not None and crowd.is_numeric, "match": crowd if reading.normalise else None,
         "vote_names": _get_vote_names(crowd, tasks),
     }  # fmt: skip
     columns: dict[str, Any] = {"task": reading.gold_task, "truth": reading.gold_label}
-    if reading.question is not None and source.format.is_tool:
+    drawn = _read_checked_export(source, reading) if use == "checks" and source.format.is_tool else None
+    if drawn is not None:
+        true_labels = drawn
+    elif reading.question is not None and source.format.is_tool:
         true_labels = source.read_truth(question=reading.question, **options)
     else:
         try:
@@ -163,6 +173,41 @@ def _warn_complete(truth: pd.Series, crowd: Crowd, path: Path) -> None:
         f"{path}: every task with votes is gold, so nothing is estimated: the labels are this truth. To evaluate labels against "
         "it, give it with --score FILE instead of --gold"
     )
+
+
+def _check_same_project(source: VoteSource, votes: VoteSource) -> None:
+    """Raise an error if the truth is the export of another project than the votes, with tasks of the same ids."""
+    from wisecrowd.errors import InputError
+    from wisecrowd.io.tools.task_identity import describe_different_tasks
+
+    if not (source.format.is_tool and votes.format.is_tool) or source.path.resolve() == votes.path.resolve():
+        return
+    if difference := describe_different_tasks(votes.read_export(), source.read_export()):
+        raise InputError(
+            f"{source.name} and {votes.name} are exports of different projects: {difference}. Give the truth of the project of "
+            "the votes"
+        )
+
+
+def _read_checked_export(source: VoteSource, reading: GoldReading) -> pd.Series | None:
+    """Return the answers to the drawn tasks in an export of Label Studio; None if its tasks were not drawn by wisecrowd."""
+    from wisecrowd.errors import InputError, preview
+    from wisecrowd.io.problems import prefix_errors
+    from wisecrowd.io.tools.exported_answers import OWN_TASK
+    from wisecrowd.io.tools.question_votes import select_checks, select_truth
+
+    with prefix_errors(source.path):
+        export = source.read_export()
+        checks = select_checks(export, reading.question)
+        if checks is not None:
+            return checks
+        queued = [task for task, entry in export.tasks.items() if OWN_TASK in (entry.get("data") or {})]
+        if queued and select_truth(export, reading.question) is None:
+            raise InputError(
+                f"its tasks have the ids of tasks to check ({preview(queued)}) but not their weights, which only the checks.json "
+                "of a first draw has; copy the answers into the column truth of checks.csv, and give that file"
+            )
+    return None
 
 
 def _warn_inferred(path: Path) -> None:
@@ -488,7 +533,9 @@ def read_column(
 
     source = VoteSource.detect(resolve_path(path))
     if source.format.is_tool:
-        return None
+        from wisecrowd.io.tools.question_votes import read_draw
+
+        return read_draw(source.read_export(), name)
     for task in dict.fromkeys([reading.gold_task or reading.task, reading.gold_task]):
         try:
             return source.read_truth(task=task, truth=name, numeric=numeric, vote_names=_get_vote_names(None, tasks))

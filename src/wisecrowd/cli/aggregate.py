@@ -173,8 +173,10 @@ def aggregate(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=score)
-        score_truth = None if score is None else read_truth(score, reading, crowd, use="score", beside=gold)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=score, votes=vote_source)
+        score_truth = (
+            None if score is None else read_truth(score, reading, crowd, use="score", beside=gold, votes=vote_source)
+        )
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     if not is_named:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.evaluate.audit import AuditResult
     from wisecrowd.evaluate.confidence import LabelConfidence
+    from wisecrowd.io.tools.projects import Project
     from wisecrowd.io.vote_source import VoteSource
 
 #: Files: the tasks to check for the labelling tool, and accuracy by class.
@@ -47,7 +48,10 @@ def audit(
     checked: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", show_default=False, help="Checked tasks: table with task, truth and, if drawn here, weight."
+            metavar="FILE",
+            show_default=False,
+            help="Checked tasks: table with task, truth and, if drawn here, weight; or the export of checks.json from Label "
+            "Studio.",
         ),
     ] = None,
     method: fitting.AggregationMethod = None,
@@ -81,10 +85,15 @@ def audit(
 
     Fill in the column truth of audit/checks.csv without looking at the labels, or
     settle the tasks on a page: wisecrowd review votes.csv --tasks audit
-    If the votes are an export of a labelling tool, audit/checks.json contains
-    the tasks for import. Then:
+    Then:
 
       wisecrowd audit votes.csv --checked audit/checks.csv -o audited
+
+    If the votes are an export of a labelling tool, audit/checks.json contains
+    the tasks for import. From Label Studio, export the project with the answers
+    as JSON, and give that file; the answers are the truth:
+
+      wisecrowd audit export.json --checked checked-export.json -o audited
 
     This gives the accuracy overall and by class with intervals, and says how many
     more checks are needed. With -o, writes labels.csv with confidence that the
@@ -129,7 +138,7 @@ def audit(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=checked)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=checked, votes=vote_source)
         # Columns may be named that only the gold has; the table of checks is usually the one that was drawn here.
         check_reading = reading if checked is None else fit_reading(checked, reading, gold)
         if crowd.is_numeric:
@@ -140,7 +149,7 @@ def audit(
         if checked is not None:
             check_draw(checked, check_reading, draw, find_draw_command(checked), crowd.tasks)
             extra = [] if new_classes is None else [name.strip() for name in new_classes.split(",")]
-            checks = read_truth(checked, check_reading, crowd, use="checks", new_classes=extra)
+            checks = read_truth(checked, check_reading, crowd, use="checks", new_classes=extra, votes=vote_source)
     with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, truth=gold_truth)
         result = None
@@ -180,14 +189,20 @@ def audit(
                 _read_by_task(checked, name, check_reading, checks, crowd.tasks) for name in ("weight", "stratum")
             ]
             earlier = (here, columns[0], columns[1])
-        tables[CHECKS] = rounded(combine_checks(sample, *earlier, draw=draw))
+        drawn_checks = combine_checks(sample, *earlier, draw=draw)
         if vote_source.format.is_tool:
-            tables[IMPORT] = _queue_writer(sample.index, vote_source)
+            project = _read_project(vote_source)
+            # Weights of a second draw are valid only together with the checks of the first.
+            tables[IMPORT] = _queue_writer(sample.index, project, drawn_checks if checks is None else None)
+            drawn_checks = _add_texts(drawn_checks, project)
+        tables[CHECKS] = rounded(drawn_checks)
         summary["drawn"] = len(sample)
         facts.append(("Drawn", f"{len(sample):,} tasks to check, {sample['weight'].min():.2g} to "
                       f"{sample['weight'].max():.2g} tasks each stands for"))  # fmt: skip
         if output is not None:
             facts += _next_lines(words, output)
+            if vote_source.format.name == "label-studio" and checks is None:
+                facts.append(("", f"after answers to {output / IMPORT} in Label Studio: --checked with their export"))
     command = {
         "votes": str(votes), **reading.to_record(vote_source), "size": size, "checked": fitting.path_text(checked),
         "gold": fitting.path_text(gold), "within": within, "seed": seed, "new_classes": new_classes,
@@ -277,13 +292,31 @@ def _recalibrated_labels(estimate: LabelConfidence) -> pd.DataFrame:
     return labels.round({"confidence": DECIMALS}).reset_index()
 
 
-def _queue_writer(tasks: pd.Index, source: VoteSource) -> Writer:
-    """Return a function that writes tasks for import into the labelling tool of the votes."""
-    from wisecrowd.io.tools.consensus_export import write_queue
+def _read_project(source: VoteSource) -> Project:
     from wisecrowd.io.tools.projects import read_project
 
-    project = read_project(source, duplicates="keep")
-    return lambda path: write_queue(tasks, project, path)
+    return read_project(source, duplicates="keep")
+
+
+def _add_texts(checks: pd.DataFrame, project: Project) -> pd.DataFrame:
+    """Return the table of checks with the texts, or the addresses of images, that the export has."""
+    from wisecrowd.service.review_queue import describe_task_data
+
+    texts = [describe_task_data(project.tasks.get(str(task), {})) or "" for task in checks.index]
+    if any(texts):
+        checks = checks.copy()
+        checks.insert(0, "text", texts)
+    return checks
+
+
+def _queue_writer(tasks: pd.Index, project: Project, checks: pd.DataFrame | None) -> Writer:
+    """Return a function that writes tasks for import into the labelling tool of the votes."""
+    from wisecrowd.cli._audit_draw import COLUMNS
+    from wisecrowd.cli._outputs import DECIMALS
+    from wisecrowd.io.tools.consensus_export import write_queue
+
+    draw = None if checks is None else checks[[name for name in COLUMNS if name != "truth"]].round({"weight": DECIMALS})
+    return lambda path: write_queue(tasks, project, path, draw=draw)
 
 
 def _summarize(result: AuditResult) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def compare(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score", votes=vote_source)
         feature_table = None if features is None else feature_files.read_features_file(features, reading, crowd)
     fitting.warn_filled_votes(crowd)
     fitting.warn_single_votes(crowd)

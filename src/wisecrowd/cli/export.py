@@ -23,7 +23,8 @@ def export(
         typer.Argument(
             metavar="RESULTS",
             show_default=False,
-            help="Folder that wisecrowd aggregate or plan wrote, the table of wisecrowd review, or a table with task and label.",
+            help="Folder that wisecrowd aggregate or plan wrote, the table of wisecrowd review, or a table with task and label (or "
+            "truth, for decisions of people).",
         ),
     ],
     *,
@@ -129,7 +130,14 @@ def export(
 def _back(
     results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
 ) -> dict[str, Any]:
-    from wisecrowd.cli._results import GOLD, check_question, find_structures, read_answers, read_queue
+    from wisecrowd.cli._results import (
+        GOLD,
+        check_question,
+        check_same_project,
+        find_structures,
+        read_answers,
+        read_queue,
+    )
     from wisecrowd.errors import UsageError
     from wisecrowd.io.tools.consensus_export import TOOLS, find_export_warnings, write_answers, write_gold, write_queue
     from wisecrowd.io.tools.projects import read_project
@@ -154,9 +162,10 @@ def _back(
             "sentence": f"{count_noun(n, 'task')} to label again, for {labelling_project.format}",
         }
     if find_structures(results):
-        return _write_structures(results, labelling_project, output, question)
+        return _write_structures(results, project, labelling_project, output, question)
     table, run = read_answers(results)
     chosen = check_question(results, run, question)
+    check_same_project(results, run, project, labelling_project, table.index)
     if run.get("answers") == GOLD:
         write_gold(table["label"], labelling_project, output, question=chosen)
     else:
@@ -171,14 +180,18 @@ def _back(
     }
 
 
-def _write_structures(results: Path, project: Project, output: Path, question: str | None) -> dict[str, Any]:
+def _write_structures(
+    results: Path, path: Path, project: Project, output: Path, question: str | None
+) -> dict[str, Any]:
     """Write objects or texts for a labelling tool, and return the figures."""
-    from wisecrowd.cli._results import check_question, read_structures
+    from wisecrowd.cli._results import check_question, check_same_project, read_structures
     from wisecrowd.io.tools.structured_export import write_objects, write_texts
     from wisecrowd.utils.text import count_noun
 
     structures = read_structures(results)
     chosen = check_question(results, structures.run, question)
+    task_ids = structures.table.index if structures.is_texts else structures.table["task"]
+    check_same_project(results, structures.run, path, project, task_ids)
     model = str(structures.run.get("method", ""))
     if structures.is_texts:
         write_texts(structures.table, project, output, question=chosen, model=model)

@@ -28,7 +28,14 @@ from wisecrowd.errors import InputError, UsageError, preview, suggest_name
 from wisecrowd.io.mask_files import SUFFIXES, load_mask_files
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.source_files import fetch_source
-from wisecrowd.io.tables.columns import role_names, simplify_name, specific_names
+from wisecrowd.io.tables.columns import (
+    find_columns,
+    find_exported_id,
+    label_names,
+    role_names,
+    simplify_name,
+    specific_names,
+)
 from wisecrowd.io.vote_source import SourceLike, VoteSource
 
 if TYPE_CHECKING:
@@ -340,7 +347,7 @@ def find_answer_columns(
         if mark_columns is not None and (kind != "spans" or _hold_offsets(mark_columns, read_column)):
             return kind, mark_columns
     mask_columns = _find_columns(names, named, {**_TASK_AND_WORKER, "mask": _MASK}, _SIZES)
-    if mask_columns is not None and _hold_masks(mask_columns, read_column):
+    if mask_columns is not None and "label" not in named and _hold_masks(mask_columns, read_column):
         return "masks", mask_columns
     set_columns = _find_label_set_columns(names, named)
     if set_columns is not None and _hold_sets(read_column(set_columns["label"])):
@@ -349,7 +356,9 @@ def find_answer_columns(
     if score_columns is not None and _hold_scores(score_columns, read_column):
         return "scores", score_columns
     text_columns = _find_text_columns(names, named)
-    return None if text_columns is None else ("texts", text_columns)
+    if text_columns is None or _describe_tasks(text_columns, names, read_column):
+        return None
+    return "texts", text_columns
 
 
 def find_answer_table(
@@ -946,9 +955,28 @@ def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str])
 
 def _find_text_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
     """Return the columns of texts by role, or None if one is missing; a table with labels holds votes on texts."""
-    if "label" in requested or any(simplify_name(name) in role_names("label") for name in names):
+    if "label" in requested or any(simplify_name(name) in label_names() for name in names):
         return None
     return _find_columns(names, requested, {**_TASK_AND_WORKER, "text": _TEXT})
+
+
+def _describe_tasks(
+    columns: Mapping[str, str], names: Sequence[str], read_column: Callable[[str], pa.ChunkedArray]
+) -> bool:
+    """Return whether texts beside a column of classes are what the workers saw: all rows of a task have the same text."""
+    others = [name for name in names if name not in columns.values()]
+    try:
+        label = find_columns(others, {"label": None})["label"]
+    except MissingColumn as error:  # of several columns, the user must name one
+        label = error.candidates.get("label", "")
+        if simplify_name(label) not in role_names("label"):
+            return False
+    cells = {name: read_column(name) for name in (columns["task"], columns["text"], label)}
+    n_rows = len(cells[label])
+    n_labels, n_tasks = (len(cells[name].unique()) for name in (label, columns["task"]))
+    pairs = pa.table({"task": cells[columns["task"]], "text": cells[columns["text"]]}).group_by(["task", "text"])
+    n_pairs = pairs.aggregate([]).num_rows
+    return n_tasks == n_pairs < n_rows and 2 * n_labels <= n_rows
 
 
 def _find_label_set_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
@@ -1097,6 +1125,8 @@ def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested:
         return requested[role]
     if role in names and simplify_name(role) in group:
         return role
+    if role == "task" and group == _TASK_AND_WORKER["task"] and (exported_id := find_exported_id(names)) is not None:
+        return exported_id
     # The first names of a group are the most specific.
     matches = sorted((group.index(simplify_name(name)), name) for name in names if simplify_name(name) in group)
     return matches[0][1] if matches else None

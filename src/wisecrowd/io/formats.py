@@ -401,6 +401,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
         return matches[0]
     if not matches and path.is_file() and path.suffix.lower() in _UNREADABLE_SUFFIXES:
         raise InputError(_describe_unreadable(path))
+    if not matches and path.is_file():
+        _check_is_no_archive(path)
     by_name = [entry for entry in FORMATS.values() if path.is_file() and entry.matches_name(path)]
     candidates = [entry for entry in matches if entry in by_name] + matches + by_name
     if candidates:
@@ -414,6 +416,21 @@ def find_format(path: Path, name: str | None = None) -> Format:
         f"the format of {display_name(path)} is not recognised: neither its name nor its content fits any of {', '.join(FORMATS)}. "
         'Name the format, for example format="csv" (--format csv)'
     )
+
+
+def _check_is_no_archive(path: Path) -> None:
+    """Raise an error for a zip archive with the name of another format; a workbook is one, too, and its reader says so."""
+    if find_content_kind(path, "") != "zip" or path.suffix.lower() == ".xlsx":
+        return
+    from wisecrowd.io.tables.archives import describe_unknown_zip, open_zip
+
+    try:
+        with open_zip(path) as archive:
+            is_workbook = any(info.filename == "[Content_Types].xml" for info in archive.files)
+    except InputError:
+        return
+    if not is_workbook:
+        raise InputError(describe_unknown_zip(path))
 
 
 def _check_exists(path: Path) -> None:

@@ -298,7 +298,9 @@ class VoteSource:
         if read is None:
             raise UsageError(_refuse_question(self.format))
         with convert_errors():
-            return read(self.path)
+            export = read(self.path)
+        export.issue_warnings(self.name)
+        return export
 
 
 #: A path, or a path whose format is known.

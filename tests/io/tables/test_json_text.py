@@ -12,7 +12,11 @@ from wisecrowd.io.tables.json_text import is_json, parse_json, read_json_file
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1, 2", "line 3 is not JSON: Expecting ',' delimiter"),
+        ("[1, 2", "line 3 is not JSON: it ends in the middle, at byte 5; export it again"),
+        ('[{"a": "Grü', "line 3 is not JSON: it ends in the middle, at byte 12"),
+        ('[{"a": tr', "line 3 is not JSON: it ends in the middle, at byte 9"),
+        ("[1, 2 3]", "line 3 is not JSON: Expecting ',' delimiter"),
+        ('[{"a": "b]', "line 3 is not JSON: Unterminated string"),
         ("", "line 3 is not JSON"),
         ("[" * 100_000, "line 3 is JSON with too many nested levels"),
         ('{"a":' * 100_000, "line 3 is JSON with too many nested levels"),

@@ -119,7 +119,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, making: Any) -> None:
         InputError, match=r"unpacks to 134\.2 MB, too much for a file of .*; if you trust it, allow more"
     ):
         read_project(tmp_path / "export.zip", "doccano")
-    with pytest.raises(InputError, match="is an archive, which is not read"):
+    with pytest.raises(InputError, match="is a zip archive, which is not read"):
         read_project(tmp_path / "export.zip")
 
 

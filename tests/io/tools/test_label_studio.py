@@ -11,6 +11,7 @@ from wisecrowd.data.texts import TextCrowd
 from wisecrowd.errors import DataWarning, InputError
 from wisecrowd.io import read_project
 from wisecrowd.io.answer_tables import find_answer_table
+from wisecrowd.io.tools.label_studio import parse_tasks
 
 
 def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
@@ -28,10 +29,10 @@ def test_questions_become_crowds(export: Any) -> None:
     mood, topics = project.questions["mood"], project.questions["topics"]
     assert (mood.kind, topics.kind) == ("single", "multiple")
     assert rows(mood.crowd) == [
-        ("11", "1", "good"), ("11", "2", "good"), ("11", "bert-1", "good"), ("11", "cy@example.com", "bad"), ("12", "1", "bad"),
+        ("11", "1", "good"), ("11", "2", "good"), ("11", "3", "bad"), ("11", "bert-1", "good"), ("12", "1", "bad"),
     ]  # fmt: skip
     assert rows(topics.crowd) == [("11", "1", "food|price"), ("11", "2", "food"), ("12", "1", "price")]
-    assert mood.kinds.to_dict() == {"1": "person", "2": "person", "bert-1": "machine", "cy@example.com": "person"}
+    assert mood.kinds.to_dict() == {"1": "person", "2": "person", "3": "person", "bert-1": "machine"}
     assert mood.groups is not None
     assert mood.groups.dropna().to_dict() == {"bert-1": "bert-1"}
 
@@ -59,7 +60,7 @@ def test_scores_times_and_lead_times(export: Any) -> None:
     found = wc.Panel().fit(mood.crowd).calibration(mood.scores)
     assert found["n_scores"].to_dict() == {"bert-1": 1}
     assert sorted(mood.seconds.itertuples(index=False, name=None)) == [
-        ("11", "1", 4.5), ("11", "2", 9.0), ("11", "cy@example.com", 4.5), ("12", "1", 4.5),
+        ("11", "1", 4.5), ("11", "2", 9.0), ("11", "3", 4.5), ("12", "1", 4.5),
     ]  # fmt: skip
     assert mood.crowd.time[0] == pytest.approx(1710022568.728353)
     assert mood.control == {"from_name": "mood", "to_name": "text", "type": "choices"}
@@ -223,3 +224,86 @@ def test_json_min_cannot_tell_answers_that_never_differ(tmp_path: Path, making: 
     twice = [making.LABEL_STUDIO_MIN[0], making.LABEL_STUDIO_MIN[0] | {"annotator": 2}]
     with pytest.raises(InputError, match="all annotations of a task agree; export JSON"):
         read_project(written(tmp_path, twice))
+
+
+def _task(
+    number: int, text: str, answers: dict[Any, str], project: int | None = None, **further: Any
+) -> dict[str, Any]:
+    """Return a task of Label Studio with one answer per person; an answer of a model is a prediction."""
+    annotations, predictions = [], []
+    for worker, label in answers.items():
+        result = [{"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": [label]}}]
+        if isinstance(worker, tuple):
+            predictions.append({"model_version": worker[0], "result": result})
+        else:
+            annotations.append({"completed_by": json.loads(worker) if "{" in str(worker) else worker, "result": result})
+    task = {"id": number, "data": {"text": text, **further}, "annotations": annotations, "predictions": predictions}
+    return task if project is None else task | {"project": project}
+
+
+def test_tasks_of_two_projects_with_one_id_are_refused() -> None:
+    first = [_task(number, f"text {number}", {1: "good"}, project=2) for number in range(4)]
+    other = [_task(number, f"other {number}", {2: "bad"}, project=77) for number in (1, 2)]
+    with pytest.raises(
+        InputError, match=r"task 1 has two different texts, of projects 2 and 77: 'text 1', 'other 1', and 1 further"
+    ):
+        parse_tasks([*first, *other])
+    unknown = [_task(1, "text 1", {1: "good"}), _task(1, "other 1", {2: "bad"})]
+    with pytest.raises(InputError, match="task 1 has two different texts: 'text 1', 'other 1'"):
+        parse_tasks(unknown)
+    with pytest.raises(InputError, match="task 1 has two different texts"):
+        parse_tasks(
+            [_task(1, "text 1", {1: "good"}, project=2), {**unknown[1], "data": {"image": "a.png"}, "project": 77}]
+        )
+
+
+def test_two_exports_of_one_task_are_joined() -> None:
+    address = "https://example.com/a.png?signature="
+    tasks = [
+        _task(1, "text", {1: "good"}, project=2, image=f"{address}1"),
+        _task(1, "text", {2: "bad"}, project=2, image=f"{address}2"),  # the same project
+        _task(1, "text edited", {3: "bad"}, project=2),
+        _task(9, "text", {4: "bad"}, project=3, wisecrowd_task="1", image=f"{address}3"),  # queued again
+        _task(1, "", {5: "bad"}) | {"data": {}},
+    ]
+    assert parse_tasks(tasks).get_question("mood").worker == ["1", "2", "3", "4", "5"]
+
+
+def test_people_have_the_number_that_the_export_gives_them() -> None:
+    ann = '{"id": 1, "email": "ann@example.com"}'
+    export = parse_tasks([_task(1, "a", {1: "good"}), _task(2, "b", {ann: "good", '{"email": "bob@x.org"}': "good"})])
+    assert export.get_question("mood").worker == ["1", "1", "bob@x.org"]
+    (warning,) = export.warnings
+    assert warning.startswith("worker ids are numbers ('1') and e-mail addresses ('bob@x.org')")
+    assert not parse_tasks([_task(1, "a", {1: "good", "@handle": "good"})]).warnings
+
+
+def _count_copies(answers: dict[Any, str]) -> int:
+    """Return how many people are suspected to be the model, given the answers of each to 12 tasks by letter."""
+    labels = {"g": "good", "b": "bad"}
+    tasks = [
+        _task(
+            number,
+            f"text {number}",
+            {who: labels[said[number]] for who, said in answers.items() if said[number] in labels},
+        )
+        for number in range(12)
+    ]
+    return sum("gives the same answers as the model 'bert-1'" in text for text in parse_tasks(tasks).warnings)
+
+
+def test_a_model_that_was_imported_as_a_person_is_named(tmp_path: Path) -> None:
+    model = ("bert-1",)
+    assert _count_copies({model: "gbgbgbgbgbgb", 1: "ggggbbbbgggg", 2: "gbgbgbgbgbgg", 99: "gbgbgbgbgbgb"}) == 1
+    # The same few tasks as nobody else, although all answers are equal.
+    assert _count_copies({model: "gggg--------", 1: "gggbbbbbgggg", 2: "ggggggbbgggg", 99: "gggg--------"}) == 1
+    assert not _count_copies({model: "gbgbgbgbgbgb", 1: "gbgbgbgbgbgb", 2: "gbgbgbgbgbgb", 3: "gbgbgbgbgbgg"})  # easy
+    assert not _count_copies({model: "gbgbgbgbgbgb", 1: "gbgbgbgbgbgb"})  # nobody to compare with
+    assert not _count_copies({model: "gggggggggggg", 1: "gggggggggggg", 2: "ggggggggggbb"})  # one class
+    path = tmp_path / "export.json"
+    answers = {("bert-1",): "good", 1: "bad", 99: "good"}
+    path.write_text(json.dumps([_task(n, f"text {n}", answers if n < 4 else {1: "bad"}) for n in range(6)]))
+    with pytest.warns(
+        DataWarning, match="export.json: the worker '99' gives the same answers as the model 'bert-1', all 4"
+    ):
+        wc.read(path)

@@ -240,6 +240,7 @@ def mutated(value: Any, rng: random.Random) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")
 @pytest.mark.parametrize(
     "name", ["LABEL_STUDIO", "LABEL_STUDIO_MIN", "ARGILLA", "PRODIGY", "HUGGING_FACE", "HUGGING_FACE_COLUMNS"]
 )

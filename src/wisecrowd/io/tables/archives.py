@@ -276,7 +276,7 @@ def describe_unknown_zip(path: Path) -> str:
     if not names:
         return f"{path} is an empty zip file; export again"
     return (
-        f"{path} is an archive, which is not read as an export of doccano (NAME.jsonl for each annotator) or CVAT "
+        f"{path} is a zip archive, which is not read as an export of doccano (NAME.jsonl for each annotator) or CVAT "
         f"(annotations.xml): it contains {preview(names)}. Unpack any other archive first, and give the file or folder in it"
     )
 

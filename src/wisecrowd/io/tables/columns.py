@@ -34,6 +34,10 @@ _WORKER_GENERAL = ("annotatorname", "workername", "ratername", "reviewer", "revi
                    "useremail")  # fmt: skip
 _LABEL_GENERAL = ("class", "category", "classlabel", "classname", "categoryname", "labelname", "labelvalue", "annotatorlabel",
                   "annotationlabel", "classification", "tag", "grade", "stars", "decision", "selection")  # fmt: skip
+#: What classes are about. Tables of other things than votes have such columns, too.
+_LABEL_SUBJECTS = ("kind", "sentiment", "mood", "emotion", "polarity", "stance", "intent")
+#: Columns beside the id of a task in the CSV of Label Studio, which has a row per annotation.
+_LABEL_STUDIO_COLUMNS = {"annotationid", "annotator"}
 #: Names of timestamp columns, the most specific first. "time" may also be a duration.
 _TIME = (
     "timestamp", "time", "datetime", "submittime", "submittedat", "completedat", "annotatedat", "createdat", "updatedat",
@@ -43,7 +47,7 @@ _TIME = (
 ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "task": (_TASK[:1], _TASK, _TASK_IDS, _TASK_THINGS),
     "worker": (_WORKER[:1], _WORKER, _WORKER_GENERAL),
-    "label": (_LABEL[:1], _LABEL, _LABEL_GENERAL),
+    "label": (_LABEL[:1], _LABEL, _LABEL_GENERAL, _LABEL_SUBJECTS),
     "truth": (_TRUTH[:1], _TRUTH, (*_LABEL, "class", "category", "target"), _LABEL_GENERAL),
 }
 #: Options that name the columns of a table of truth. Other tables have options called like the roles.
@@ -69,6 +73,45 @@ def role_names(role: str) -> tuple[str, ...]:
     (True, True)
     """
     return tuple(dict.fromkeys(name for group in ROLES[role] for name in group))
+
+
+def label_names() -> tuple[str, ...]:
+    """Return the simplified names of columns that hold labels, without those that say what the labels are about.
+
+    Returns
+    -------
+    tuple of str
+        Names as `simplify_name` returns them, in order of preference.
+
+    Examples
+    --------
+    >>> "category" in label_names(), "sentiment" in label_names(), "sentiment" in role_names("label")
+    (True, False, True)
+    """
+    return tuple(dict.fromkeys((*_LABEL, *_LABEL_GENERAL)))
+
+
+def find_exported_id(names: Iterable[str]) -> str | None:
+    """Return the column of task ids in the CSV of Label Studio, which is called ``id``.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Column names.
+
+    Returns
+    -------
+    str or None
+        None if the columns are not those of Label Studio.
+
+    Examples
+    --------
+    >>> find_exported_id(["annotation_id", "annotator", "id", "mood"]), find_exported_id(["id", "mood"])
+    ('id', None)
+    """
+    listed = list(names)
+    is_export = {simplify_name(name) for name in listed} >= _LABEL_STUDIO_COLUMNS
+    return "id" if is_export and "id" in listed else None
 
 
 def specific_names(role: str) -> tuple[str, ...]:
@@ -240,6 +283,8 @@ def _match_column(names: Sequence[str], role: str, column: str | None, option: s
         return column
     if role in names:
         return role
+    if role == "task" and (exported_id := find_exported_id(names)) is not None:
+        return exported_id
     for group in ROLES[role]:
         matches = [name for name in names if simplify_name(name) in group]
         if len(matches) > 1:

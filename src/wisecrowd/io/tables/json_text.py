@@ -36,16 +36,32 @@ def parse_json(text: str, location: str = "it") -> Any:
     >>> parse_json("[1, 2")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: it is not JSON: Expecting ',' delimiter: line 1 column 6 (char 5)
+    wisecrowd.errors.InputError: it is not JSON: it ends in the middle, at byte 5; export it again
     """
     try:
         return json.loads(text)
     except RecursionError:
         raise InputError(f"{location} is JSON with too many nested levels") from None
     except json.JSONDecodeError as error:
+        if _ends_early(text, error):
+            n_bytes = len(text.encode(errors="replace"))
+            raise InputError(
+                f"{location} is not JSON: it ends in the middle, at byte {n_bytes:,}; export it again"
+            ) from None
         raise InputError(f"{location} is not JSON: {shorten_message(error)}") from None
     except ValueError:  # of int(), whose advice is of no use here
         raise InputError(f"{location} holds an integer of thousands of digits; write it as text") from None
+
+
+def _ends_early(text: str, error: json.JSONDecodeError) -> bool:
+    """Return whether the end of a text was cut off: it is JSON up to its end, where a bracket, a string or a word is open."""
+    content = text.strip()
+    if not content.startswith(("{", "[")):
+        return False
+    if error.msg.startswith("Unterminated string"):
+        return not content.endswith(("]", "}"))
+    rest = text[error.pos :].strip()
+    return any(word.startswith(rest) for word in ("true", "false", "null", "-"))
 
 
 def is_json(text: str) -> bool:

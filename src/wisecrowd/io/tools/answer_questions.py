@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestio
 from wisecrowd.io.tools.exported_structures import ExportedStructure
 from wisecrowd.io.tools.question_votes import (
     choose_question,
+    describe_left_out,
     find_question_kind,
     find_vote_rows,
     list_options,
@@ -30,6 +32,8 @@ from wisecrowd.io.tools.question_votes import (
 )
 from wisecrowd.io.tools.structured_questions import build_structured_crowd, build_structured_table, log_notes
 from wisecrowd.io.vote_source import VoteSource
+
+log = logging.getLogger("wisecrowd.io")
 
 #: Keys of a task's data that hold the two items of a pairwise question, without case, spaces, dashes and underscores.
 LEFT_KEYS = ("left", "leftitem", "modela", "responsea", "answera", "outputa", "optiona", "itema", "candidatea", "a")
@@ -134,6 +138,10 @@ class AnswerQuestion:
                 stacklevel=2,
             )
         with prefix_errors(self.source.path):
+            if self.answer_type in ("pairwise", "multilabel") and self.name in self.export.questions:
+                question = self.export.questions[self.name]
+                for note in describe_left_out(question, self.export, find_vote_rows(question)):
+                    log.info("%s: %s", self.source.name, note)
             if self.answer_type == "pairwise":
                 return build_comparisons(self.export, self.name, **options)
             if self.answer_type in STRUCTURE_KINDS:

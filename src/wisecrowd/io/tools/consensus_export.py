@@ -26,6 +26,7 @@ from wisecrowd.io.tools.exported_answers import (
     OWN_CONFIDENCE,
     OWN_LABEL,
     OWN_MODEL,
+    OWN_PREFIX,
     OWN_PRIORITY,
     OWN_TASK,
     format_label,
@@ -255,7 +256,13 @@ def _check_labels(answers: list[tuple[str, ...]], question: Question) -> None:
         )
 
 
-def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str | os.PathLike[str]) -> None:
+def write_queue(
+    queue: pd.DataFrame | Iterable[Any],
+    project: Project,
+    path: str | os.PathLike[str],
+    *,
+    draw: pd.DataFrame | None = None,
+) -> None:
     """Write tasks that need more votes to a file that the project's tool imports, the most urgent first.
 
     Parameters
@@ -267,6 +274,9 @@ def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str
         Export that the votes were read from.
     path : path-like
         File to write.
+    draw : DataFrame, optional
+        Weight, stratum and draw of an audit by task. Label Studio keeps them in the data of the tasks, so that they come back with
+        the answers (see `read_draw`).
 
     Examples
     --------
@@ -285,14 +295,25 @@ def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str
         raise InputError("the queue is empty; give at least one task")
     check_tasks(tasks, project)
     empty_answers = tool.build_empty_answers(project)
+    drawn: dict[str, dict[str, Any]] = {}
+    if draw is not None and tool is _LABEL_STUDIO:
+        drawn = {
+            str(task): {f"{OWN_PREFIX}{name}": value for name, value in row.items()}
+            for task, row in draw.to_dict("index").items()
+        }
     records = (
-        tool.build_queued_task(task, project.tasks[task], priority) | empty_answers
+        _add_draw(tool.build_queued_task(task, project.tasks[task], priority) | empty_answers, drawn.get(task, {}))
         for priority, task in enumerate(tasks, start=1)
     )
     write_records(complete_records(records, needs_equal_keys=tool.needs_equal_keys), Path(path), as_list=tool.as_list)
 
 
 # ---------------------------------------------------------------------- Label Studio
+
+
+def _add_draw(record: Record, drawn: Record) -> Record:
+    """Return a task of Label Studio with the columns of a draw among its data."""
+    return record | {"data": record["data"] | drawn} if drawn else record
 
 
 def _label_studio_answer(task: str, data: Mapping[str, Any], question: Question, label: _InferredLabel) -> Record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wisecrowd.data.vocabulary import MIN_INEXACT_FLOAT
-from wisecrowd.errors import InputError, preview
+from wisecrowd.errors import DataWarning, InputError, preview
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.exported_structures import ExportedStructure
@@ -21,8 +22,9 @@ _MIN_MILLISECONDS = 1e11
 #: Predictions whose model name begins so were written by wisecrowd and are not votes.
 OWN_MODEL = "wisecrowd"
 # Keys under which wisecrowd stores data in a task of a tool, to read it again when the task comes back.
+OWN_PREFIX = "wisecrowd_"
 OWN_TASK, OWN_PRIORITY, OWN_LABEL, OWN_CONFIDENCE = (
-    f"wisecrowd_{noun}" for noun in ("task", "priority", "label", "confidence")
+    f"{OWN_PREFIX}{noun}" for noun in ("task", "priority", "label", "confidence")
 )
 
 #: Task, worker, and groups of equal items, the best first.
@@ -176,10 +178,14 @@ class ExportedAnswers:
         Vendor, channel or model of a worker, if the tool exports it.
     notes : list of str
         Remarks for the user.
+    warnings : list of str
+        Facts that make votes doubtful, such as one person under two ids.
     rankings : dict of str to list of (str, str, tuple of tuple of str)
         Rankings by question: task, worker, and groups of equal items, the best first. They are comparisons, not votes.
     worker_names : dict of str to str
         Name of the person behind a worker id, if the tool exports it.
+    task_projects : dict of str to str
+        Project of each task, if the tool exports it.
     structures : dict of str to ExportedStructure
         Questions whose answers are spans, boxes, points or texts, by name.
     """
@@ -189,9 +195,22 @@ class ExportedAnswers:
     excluded: Counter[str] = field(default_factory=Counter)
     groups: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     rankings: dict[str, list[Ranking]] = field(default_factory=dict)
     worker_names: dict[str, str] = field(default_factory=dict)
+    task_projects: dict[str, str] = field(default_factory=dict)
     structures: dict[str, ExportedStructure] = field(default_factory=dict)
+
+    def issue_warnings(self, file_name: str) -> None:
+        """Warn of the facts that make votes doubtful.
+
+        Parameters
+        ----------
+        file_name : str
+            Name of the export, for messages.
+        """
+        for warning in self.warnings:
+            warnings.warn(f"{file_name}: {warning}", DataWarning, stacklevel=3)
 
     def get_question(self, name: str) -> ExportedQuestion:
         """Return the question of a name. It is created on first use.

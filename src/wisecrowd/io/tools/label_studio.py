@@ -8,12 +8,12 @@ their ``model_version``. An annotation without regions is a vote on questions of
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.tables.text_labels import are_texts
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import (
@@ -27,6 +27,7 @@ from wisecrowd.io.tools.exported_answers import (
 from wisecrowd.io.tools.exported_structures import AnswerSheet, add_sheets
 from wisecrowd.io.tools.label_studio_regions import convert_to_pixels, find_kind, parse_regions
 from wisecrowd.io.tools.question_votes import make_tool_reader
+from wisecrowd.io.tools.task_identity import are_different_tasks, describe_difference, select_content
 
 #: Types of results that answer a question about the whole task, with the key of the answer in their value.
 ANSWER_KEYS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
@@ -40,6 +41,13 @@ ORIGIN_KEY = "wisecrowd_origin"
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: Keys of JSON_MIN that are neither data of the task nor answers.
 _ANNOTATION_KEYS = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
+
+#: Common answers from which a person and a model are compared: if there are other people, if there are none, and if nobody else
+#: answered the same tasks.
+MIN_EQUAL_ANSWERS, MIN_EQUAL_ALONE, MIN_EQUAL_TASKS = 5, 20, 3
+
+#: E-mail address.
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 
 _Record = dict[str, Any]
 
@@ -82,6 +90,11 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     ExportedAnswers
         Answers by question.
 
+    Raises
+    ------
+    InputError
+        If an entry is no task, or tasks of several projects have the same id.
+
     Examples
     --------
     >>> parse_tasks([{"id": 7, "data": {"text": "Hi"}, "annotations": []}]).tasks
@@ -89,17 +102,98 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
     """
     export = ExportedAnswers()
     sheets: list[AnswerSheet] = []
+    first_contents: dict[str, tuple[_Record, str | None]] = {}
+    strangers: dict[str, tuple[_Record, str | None]] = {}
     for number, task in enumerate(tasks, start=1):
         if "annotations" in task or "predictions" in task or "completions" in task:
             _add_task(task, number, export, sheets)
+            task_id, content, project = get_task_id(task, number), select_content(task), _find_project(task)
+            if project is not None:
+                export.task_projects[task_id] = project
+            first, first_project = first_contents.setdefault(task_id, (content, project))
+            if are_different_tasks(first, content, projects=(first_project, project)):
+                strangers.setdefault(task_id, (content, project))
         else:
             raise InputError(
                 f"entry {number:,} has neither annotations nor predictions, so it is not a task of Label Studio's JSON "
                 'export; if it is JSON_MIN, use format="label-studio-min" (--format label-studio-min)'
             )
+    if strangers:
+        task_id, (content, project) = next(iter(strangers.items()))
+        first, first_project = first_contents[task_id]
+        difference = describe_difference(
+            task_id, (first, content), (first_project, project), n_further=len(strangers) - 1
+        )
+        raise InputError(f"{difference}. Their votes would mix; read the export of each project on its own")
     add_sheets(export, sheets)
     convert_to_pixels(export)
+    _warn_mixed_workers(export)
+    _warn_copied_models(export)
     return export
+
+
+def _find_project(task: _Record) -> str | None:
+    """Return the project of a task, with its server and its creation if `wisecrowd label-studio pull` wrote them."""
+    project, origin = task.get("project"), task.get(ORIGIN_KEY)
+    if not isinstance(project, int | str):
+        return None
+    place = [str(project)]
+    if isinstance(origin, dict):
+        place += [f"of {server}"] if (server := origin.get("server")) else []
+        place += [f"(created {created})"] if (created := origin.get("project_created_at")) else []
+    return " ".join(place)
+
+
+def _warn_mixed_workers(export: ExportedAnswers) -> None:
+    """Add a warning if some people have a number as id and others an e-mail address: they may be the same people."""
+    columns = [
+        *((entry.worker, entry.machine) for entry in export.questions.values()),
+        *((entry.worker, entry.machine) for entry in export.structures.values()),
+    ]
+    people = {
+        worker
+        for workers, machine in columns
+        for worker, is_machine in zip(workers, machine, strict=True)
+        if not is_machine
+    }
+    numbers = sorted(worker for worker in people if worker.isdecimal())
+    addresses = sorted(worker for worker in people if _ADDRESS.fullmatch(worker))
+    if numbers and addresses:
+        export.warnings.append(
+            f"worker ids are numbers ({preview(numbers, 3)}) and e-mail addresses ({preview(addresses, 3)}); a person with both "
+            "counts as two workers. Give each person one id, or export all annotations in one format"
+        )
+
+
+def _warn_copied_models(export: ExportedAnswers) -> None:
+    """Add a warning for every person who gives the answers of a model: they may be an import of its predictions."""
+    answers: dict[tuple[str, bool], dict[tuple[str, str], tuple[str, ...]]] = defaultdict(dict)
+    for name, question in export.questions.items():
+        for row, worker in enumerate(question.worker):
+            answers[worker, question.machine[row]][name, question.task[row]] = question.labels[row]
+    people = {worker: of_person for (worker, is_machine), of_person in answers.items() if not is_machine}
+    for model, predicted in [(worker, of_model) for (worker, is_machine), of_model in answers.items() if is_machine]:
+        with_same_tasks = [person for person in people if people[person].keys() == predicted.keys()]
+        copies, n_compared = [], 0
+        for person, of_person in people.items():
+            common = of_person.keys() & predicted.keys()
+            is_equal = all(of_person[key] == predicted[key] for key in common)
+            if with_same_tasks == [person] and len(people) > 1 and is_equal and len(common) >= MIN_EQUAL_TASKS:
+                copies = [person]
+                break
+            if len(common) >= MIN_EQUAL_ANSWERS and len({predicted[key] for key in common}) > 1:
+                n_compared += 1
+                enough = len(people) > 1 or len(common) >= MIN_EQUAL_ALONE
+                copies += [person] if is_equal and enough else []
+        else:
+            if len(people) > 1 and 2 * len(copies) > n_compared:
+                continue  # the tasks are easy
+        export.warnings += [
+            f"the worker {preview([person])} gives the same answers as the model {preview([model])}, all "
+            f"{len(people[person].keys() & predicted.keys()):,} of them; if they are predictions that were imported as "
+            "annotations, leave them out, or name the worker a machine in a table of members (worker,kind: --members)"
+            for person in copies
+        ]
 
 
 def _add_task(task: _Record, number: int, export: ExportedAnswers, sheets: list[AnswerSheet]) -> None:
@@ -225,7 +319,7 @@ def _get_predictions(task: _Record, location: str, export: ExportedAnswers) -> l
 
 
 def parse_worker(value: object, location: str) -> str:
-    """Return the worker id of an annotation: a number, or the e-mail address if the export describes the person.
+    """Return the worker id of an annotation: the number of the person, or the e-mail address if the export has no number.
 
     Parameters
     ----------
@@ -242,10 +336,11 @@ def parse_worker(value: object, location: str) -> str:
     Examples
     --------
     >>> parse_worker({"id": 3, "email": "ann@example.com"}, "entry 1")
-    'ann@example.com'
+    '3'
     """
     if isinstance(value, dict):
-        value = value.get("email") or value.get("username") or value.get("id")
+        user_id = value.get("id")
+        value = (value.get("email") or value.get("username")) if user_id is None else user_id
     return parse_id(value, "annotator", location)
 
 
@@ -272,7 +367,7 @@ def parse_worker_name(annotation: _Record) -> str:
     person = annotation.get("completed_by")
     if isinstance(person, dict):
         parts = [str(person.get(key) or "").strip() for key in ("first_name", "last_name")]
-        return " ".join(filter(None, parts))
+        return " ".join(filter(None, parts)) or str(person.get("email") or "")
     described = annotation.get("created_username")
     return described.rpartition(",")[0].strip() if isinstance(described, str) else ""
 

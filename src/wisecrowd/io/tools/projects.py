@@ -152,6 +152,8 @@ class Project:
         Name of the person behind a worker id, if the tool exports it.
     structured : mapping of str to StructuredQuestion
         Questions whose answers are spans, boxes, points or texts, by name.
+    task_projects : mapping of str to str
+        Project of each task, if the tool exports it.
 
     Examples
     --------
@@ -171,6 +173,7 @@ class Project:
     notes: tuple[str, ...] = ()
     worker_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     structured: Mapping[str, StructuredQuestion] = field(default_factory=lambda: MappingProxyType({}))
+    task_projects: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def get_structured(self, name: str | None = None) -> StructuredQuestion:
         """Return the question of a name, whose answers are spans, boxes, points or texts.
@@ -324,6 +327,7 @@ def build_project(export: ExportedAnswers, format: str, *, duplicates: Duplicate
         excluded=MappingProxyType(dict(export.excluded)),
         notes=tuple(export.notes),
         worker_names=MappingProxyType(export.worker_names),
+        task_projects=MappingProxyType(export.task_projects),
         structured=MappingProxyType(build_structured_questions(export, duplicates=duplicates)),
     )
 

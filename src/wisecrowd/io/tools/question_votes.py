@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from wisecrowd.errors import InputError, UsageError, preview, suggest_name
 from wisecrowd.io.formats import FORMATS, FormatReader
-from wisecrowd.io.problems import EmptyInput
-from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion, parse_number
+from wisecrowd.io.problems import EmptyInput, display_name
+from wisecrowd.io.tools.exported_answers import OWN_PREFIX, ExportedAnswers, ExportedQuestion, parse_number
 from wisecrowd.io.tools.label_sets import format_label_set
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 from wisecrowd.utils.text import shorten
@@ -61,7 +61,9 @@ def make_tool_reader(
 
     def read_votes(path: Path, options: ReadOptions) -> VoteTable:
         if not options.names_columns:
-            return select_votes(read_export(path), options)
+            export = read_export(path)
+            export.issue_warnings(display_name(path))
+            return select_votes(export, options)
         if choose_table_reader is None:
             raise UsageError(
                 f"columns of a table were named, but this is {FORMATS[name].description}; name the question instead: "
@@ -123,8 +125,7 @@ def select_votes(export: ExportedAnswers, options: ReadOptions) -> VoteTable:
     if machines:
         notes.append(f"the votes of machines are included: {preview(machines)}")
     excluded = count_excluded(question, export, rows)
-    if excluded:
-        notes.append(f"left out {format_counts(excluded)}")
+    notes += describe_left_out(question, export, rows)
     votes = build_votes(question, workers, rows)
     dropped = [name for name, column in (("worker", options.worker), ("time", options.time)) if column is False]
     table = votes.table.select([name for name in votes.table.column_names if name not in dropped])
@@ -159,6 +160,82 @@ def select_truth(export: ExportedAnswers, question: str | None = None) -> TruthT
     chosen = export.questions[name]
     truth = build_truth_series(chosen if option is None else _reduce_to_option(chosen, option))
     return None if truth is None else truth.rename("truth").to_frame()
+
+
+def read_draw(export: ExportedAnswers, name: str) -> pd.Series[Any] | None:
+    """Return a column of the draw of an audit, which `write_queue` stored in the data of tasks of Label Studio.
+
+    Parameters
+    ----------
+    export : ExportedAnswers
+        Export of the tasks that were imported to be checked.
+    name : {"weight", "stratum", "draw"}
+        Column.
+
+    Returns
+    -------
+    Series or None
+        Value by task; None if no task has it.
+
+    Examples
+    --------
+    >>> read_draw(ExportedAnswers(tasks={"t1": {"data": {"wisecrowd_weight": 1.5}}}), "weight").to_dict()
+    {'t1': 1.5}
+    """
+    values = {
+        task: task_data["data"][f"{OWN_PREFIX}{name}"]
+        for task, task_data in export.tasks.items()
+        if isinstance(task_data.get("data"), Mapping) and f"{OWN_PREFIX}{name}" in task_data["data"]
+    }
+    return pd.Series(values, name=name, dtype=object).rename_axis("task") if values else None
+
+
+def select_checks(export: ExportedAnswers, question: str | None = None) -> pd.Series[Any] | None:
+    """Return the truth of tasks that were drawn for an audit and answered in the tool: the answers of people are the truth.
+
+    Parameters
+    ----------
+    export : ExportedAnswers
+        Export of the tasks that were imported to be checked.
+    question : str, optional
+        Question, or one option of it as ``"topics=sports"``.
+
+    Returns
+    -------
+    Series or None
+        Truth by task; None if no task of the export was drawn.
+
+    Raises
+    ------
+    InputError
+        If people disagree about a task and no answer is marked as correct.
+
+    Examples
+    --------
+    >>> export = ExportedAnswers(tasks={"t1": {"data": {"wisecrowd_draw": "x"}}, "t2": {"data": {}}})
+    >>> for task in ("t1", "t2"):
+    ...     export.get_question("animal").add_answer(task, "ann", ["cat"])
+    >>> select_checks(export).to_dict()
+    {'t1': 'cat'}
+    """
+    drawn = read_draw(export, "draw")
+    if drawn is None or not export.questions:
+        return None
+    name, option = _choose_question_or_option(export.questions, question)
+    chosen = export.questions[name] if option is None else _reduce_to_option(export.questions[name], option)
+    kind, answers = find_question_kind(chosen), dict(chosen.truth)
+    conflicts: dict[str, None] = {}
+    for row in find_vote_rows(chosen):
+        task, labels = chosen.task[row], chosen.labels[row]
+        if not chosen.machine[row] and not chosen.truth.get(task) and answers.setdefault(task, labels) != labels:
+            conflicts[task] = None
+    if conflicts:
+        raise InputError(
+            f"{len(conflicts):,} {'task to check has' if len(conflicts) == 1 else 'tasks to check have'} different answers "
+            f"({preview(conflicts)}); keep one annotation of each, or mark the right one as ground truth"
+        )
+    checks = {task: format_answer(labels, kind) for task, labels in answers.items() if task in drawn.index and labels}
+    return pd.Series(checks, name="truth", dtype=object).rename_axis("task")
 
 
 def choose_question(questions: Mapping[str, Any], name: str | None) -> str:
@@ -402,6 +479,41 @@ def count_excluded(question: ExportedQuestion, export: ExportedAnswers, rows: li
     counts = Counter(export.excluded) + question.excluded
     counts["empty"] += len(question.task) - len(rows)
     return {reason: n for reason, n in counts.items() if n}
+
+
+def describe_left_out(question: ExportedQuestion, export: ExportedAnswers, rows: list[int]) -> list[str]:
+    """Return notes about answers that are not votes, and about tasks without votes, which get no label.
+
+    Parameters
+    ----------
+    question : ExportedQuestion
+        Answers to the question.
+    export : ExportedAnswers
+        Export that holds the question.
+    rows : list of int
+        Answers that are votes.
+
+    Returns
+    -------
+    list of str
+        Notes.
+
+    Examples
+    --------
+    >>> export = ExportedAnswers(tasks={"t1": {}, "t2": {}})
+    >>> export.get_question("animal").add_answer("t1", "ann", ["cat"])
+    >>> describe_left_out(export.questions["animal"], export, [0])
+    ["1 of 2 tasks has no vote on 'animal' and gets no label: 't2'"]
+    """
+    excluded = count_excluded(question, export, rows)
+    notes = [f"left out {format_counts(excluded)}"] if excluded else []
+    voted = {question.task[row] for row in rows}
+    if missing := [task for task in export.tasks if task not in voted]:
+        verbs = "has no vote on {} and gets" if len(missing) == 1 else "have no vote on {} and get"
+        notes.append(
+            f"{len(missing):,} of {len(export.tasks):,} tasks {verbs.format(preview([question.name]))} no label: {preview(missing)}"
+        )
+    return notes
 
 
 def build_votes(question: ExportedQuestion, workers: list[str], rows: list[int]) -> VoteTable:

@@ -275,7 +275,7 @@ def _find_answers(
     """Return the answers that a table or a file holds, and files beside it by role; None for ordinary votes."""
     if options.numeric or options.ordered or "=" in (options.question or "") or options.worker is False:
         return None
-    requested = {"task": options.task, "worker": options.worker, "weight": options.weight}
+    requested = {"task": options.task, "worker": options.worker, "label": options.label, "weight": options.weight}
     if isinstance(source, str | os.PathLike | VoteSource):
         # A folder of marks has no format of its own.
         file = source if format is None else VoteSource.detect(source, format)
