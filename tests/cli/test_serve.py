@@ -6,7 +6,9 @@ import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -78,7 +80,17 @@ def test_options_reach_the_server(served: Callable[..., tuple[Any, dict[str, Any
     assert result.exit_code == 0, result.stderr
     assert seen == {"token": TOKEN, "host": "127.0.0.1", "max_bytes": 5000, "votes": 0}
     assert "method model-average" in result.stderr
-    assert TOKEN not in result.stderr, "the token of the user is not repeated"
+    assert TOKEN not in result.stderr, "the token of the user is not repeated in what may be a log"
+    assert "/?token= followed by your token" in result.stderr
+
+
+def test_the_link_works_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    token, address = "a+b/c&d=e%f?g#hijk", "http://127.0.0.1:8765"
+    assert token not in serve.describe_link(address, token, is_new=False)
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
+    link = urlsplit(serve.describe_link(address, token, is_new=False))
+    assert dict(parse_qsl(link.query)) == {"token": token}
+    assert not link.fragment
 
 
 def test_quiet_prints_nothing(served: Callable[..., tuple[Any, dict[str, Any]]]) -> None:

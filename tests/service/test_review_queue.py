@@ -50,7 +50,7 @@ def test_votes_come_with_the_quality_of_the_workers(crowd: wc.Crowd) -> None:
     frame = crowd.to_frame()
     own = frame[frame["task"] == crowd.tasks[7]].set_index("worker")
     assert {vote["worker"]: vote["label"] for vote in votes} == own["label"].to_dict()
-    accuracy = queue.assessment.model.workers_["accuracy"]
+    accuracy = queue.assessment.worker_table["accuracy"]  # as in the report and in diagnose
     assert [vote["accuracy"] for vote in votes] == sorted(
         (round(accuracy[name], 3) for name in own.index), reverse=True
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -207,11 +209,32 @@ def _run(
             print_note(f"Database {mask_password(database)} with {votes:,} votes; method {method.name}")
         if is_new:  # the user cannot know it otherwise
             print_note(f"New token for this run: {token}")
-            print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
-        elif not quiet and not as_json:
-            print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
+        if is_new or not (quiet or as_json):
+            print_note(f"Status page: {describe_link(address, token, is_new=is_new)} (stop with Ctrl-C)")
         with contextlib.suppress(KeyboardInterrupt, Terminated):  # Ctrl-C and SIGTERM stop the service
             run(coordinator, token, bound_socket, max_bytes=max_bytes, limits=ConnectionLimits(**limits))
+
+
+def describe_link(address: str, token: str, *, is_new: bool) -> str:
+    """Return the link that opens a page in a browser, or, where the user's token must not be shown, how to make it.
+
+    Parameters
+    ----------
+    address : str
+        Address of the server.
+    token : str
+        Token of the server.
+    is_new : bool
+        Whether the token was made for this run, so that nobody knows it otherwise. A token of the user is shown on a terminal
+        only: other output may be a log.
+
+    Returns
+    -------
+    str
+    """
+    if is_new or sys.stderr.isatty():
+        return f"{address}/?token={quote(token, safe='')}"
+    return f"{address}/?token= followed by your token"
 
 
 class Terminated(SystemExit):

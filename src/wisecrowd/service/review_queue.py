@@ -368,17 +368,28 @@ class ReviewQueue:
         }
 
     @cached_property
+    def _rated_workers(self) -> pd.DataFrame | None:
+        """Workers as in all other views; None without workers, or with too many votes or classes to wait for a diagnosis."""
+        if self.crowd.workers is None or self.crowd.n_votes > MAX_DIAGNOSED_VOTES:
+            return None
+        return self.assessment.worker_table if self.assessment.can_rate_workers else None
+
+    @cached_property
     def _accuracies(self) -> NDArray[Any] | None:
-        if self.crowd.workers is None or "accuracy" not in (workers := self.assessment.model.workers_):
+        """Accuracies of the workers; where they are not rated, those of the method."""
+        if self.crowd.workers is None:
+            return None
+        workers = self._rated_workers if self._rated_workers is not None else self.assessment.model.workers_
+        if "accuracy" not in workers:
             return None
         return workers["accuracy"].reindex(self.crowd.workers).to_numpy(dtype=np.float64)
 
     @cached_property
     def _flags(self) -> NDArray[Any] | None:
-        """Flags of the workers; None where there are no workers, or too many votes to wait for their diagnosis."""
-        if self.crowd.workers is None or self.crowd.n_votes > MAX_DIAGNOSED_VOTES:
+        """Flags of the workers; None where they are not rated."""
+        if self._rated_workers is None:
             return None
-        return self.assessment.worker_table["flags"].reindex(self.crowd.workers).fillna("").to_numpy()
+        return self._rated_workers["flags"].reindex(self.crowd.workers).fillna("").to_numpy()
 
     @cached_property
     def _votes_per_worker(self) -> NDArray[np.int64]:
