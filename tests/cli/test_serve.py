@@ -18,6 +18,7 @@ from wisecrowd.cli import build_app, serve
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
 TOKEN = "a-token-of-sixteen-or-more"
+RECORDED = Path(__file__).parents[1] / "recorded"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,28 @@ def test_earlier_votes_are_loaded_once(
     result, seen = served("--from", "old.csv", *columns)
     assert seen["votes"] == 5
     assert "0 new, 0 changed, 5 unchanged" in result.stderr
+
+
+@pytest.mark.slow
+def test_what_an_export_leaves_out_is_named(
+    served: Callable[..., tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    folder = RECORDED / "label_studio"
+    result, seen = served("--from", str(folder / "export_json.json"))
+    assert f"18 new, 0 changed, 1 unchanged, with {seen['votes'] + 1} votes" in result.stderr  # one is gold
+    assert "left out 4 predictions of models" in result.stderr
+    assert "is stored beside" not in result.stderr
+    result, seen = served("--from", str(folder / "export_json_min.json"))
+    assert "the question 'mood' is stored beside '2:mood'" in result.stderr
+
+
+def test_an_export_without_classes_is_refused(served: Callable[..., tuple[Any, dict[str, Any]]]) -> None:
+    result, seen = served("--from", str(RECORDED / "label_studio_objects" / "export_json.json"))
+    assert (result.exit_code, seen) == (1, {})
+    assert "only votes on classes can be served" in result.stderr
+    assert "names (spans), objects (boxes)" in " ".join(result.stderr.split())
+    assert "--question" not in result.stderr
 
 
 @pytest.mark.parametrize(
