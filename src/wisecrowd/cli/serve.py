@@ -302,8 +302,8 @@ def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet
         print_note(f"Note: {path}: {note}")
     for name, other in find_second_copies(loaded, (state.vocabulary.name for state in coordinator.questions())):
         print_note(
-            f"Note: {path}: the question '{name}' is stored beside '{other}'. If both are one question of one project, its votes are "
-            "now stored twice, because one of the files does not name the project; load the export in JSON only, into a new database"
+            f"Note: {path}: the question '{name}' is stored beside '{other}'. If both are one question of one project, its "
+            "votes are now stored twice, because a file did not name the project; load the export in JSON only, into a new database"
         )
 
 

@@ -251,7 +251,9 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
         openapi_extra=_describe_vote_body(),
     )
 
-    @app.delete("/votes", response_model_exclude_none=True, dependencies=authenticated, responses={**_BUSY, **_NOT_FOUND})
+    @app.delete(
+        "/votes", response_model_exclude_none=True, dependencies=authenticated, responses={**_BUSY, **_NOT_FOUND}
+    )
     async def delete_vote(
         question: QuestionParameter = None,
         id: NameParameter = None,
