@@ -85,6 +85,25 @@ def test_the_command_on_the_page_makes_the_page_again(run: Run, votes: Path, tmp
     assert again.count("<tr") == page.count("<tr")
 
 
+@pytest.mark.slow
+def test_the_question_of_an_export_is_named(run: Run, tmp_path: Path) -> None:
+    folder, page = Path(__file__).parents[1] / "recorded", tmp_path / "page.html"
+    export = folder / "label_studio" / "export_json.json"
+    assert run("report", export, QUICK, "--question", "mood", "-o", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<title>export_json: mood</title>" in text
+    assert "<h1><bdi>export_json: mood</bdi></h1>" in text
+    assert "Answers to the question <strong><bdi>mood</bdi></strong>." in text
+    task = json.loads(export.read_text(encoding="utf-8"))[0]
+    assert str(task["data"]["text"])[:20] in text, "the texts of tasks come from the export"
+    said = run("report", export, QUICK, "--question", "topics", "-o", page)
+    assert "replaced the report 'export_json: mood' on question 'mood'" in " ".join(said.stderr.split())
+    assert "<title>export_json: topics</title>" in page.read_text(encoding="utf-8")
+    objects = folder / "label_studio_objects" / "export_json.json"
+    assert run("report", objects, QUICK, "--question", "names", "-o", page).exit_code == 0
+    assert "Answers to the question <strong><bdi>names</bdi></strong>." in page.read_text(encoding="utf-8")
+
+
 def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<!doctype html><p>precious</p>", encoding="utf-8")

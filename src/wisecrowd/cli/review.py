@@ -293,7 +293,7 @@ def _read_project(source: VoteSource) -> Project | None:
 def _project_texts(project: Project) -> pd.Series:
     import pandas as pd
 
-    from wisecrowd.service.review_queue import describe_task_data
+    from wisecrowd.report.task_media import describe_task_data
 
     texts = {task: describe_task_data(data) for task, data in project.tasks.items()}
     return pd.Series(texts, dtype=object).dropna()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from wisecrowd.errors import InputError, preview
 from wisecrowd.evaluate.confidence import LabelConfidence
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.report.images import PATH_COLUMNS, read_images
-from wisecrowd.report.task_media import DATA_KEYS, align_with_tasks
+from wisecrowd.report.task_media import align_with_tasks
 from wisecrowd.report.texts import TEXT_COLUMNS
 from wisecrowd.utils.text import display_name, shorten
 
@@ -183,37 +183,6 @@ def find_disputed_tasks(crowd: Crowd, estimate: LabelConfidence, limit: int) -> 
         )
     order = np.argsort(estimate.confidence[disputed], kind="stable")
     return crowd.tasks[disputed[order[:limit]]]
-
-
-def describe_task_data(data: Mapping[str, Any]) -> str | None:
-    """Return the text of a task as its labelling tool exported it.
-
-    Parameters
-    ----------
-    data : mapping
-        Data of the tool.
-
-    Returns
-    -------
-    str or None
-        The only text, or a line for each field; None if there is no text.
-
-    Examples
-    --------
-    >>> describe_task_data({"id": 7, "data": {"text": "Lovely!"}})
-    'Lovely!'
-    >>> describe_task_data({"fields": {"prompt": "2 + 2?", "reply": "5"}})
-    'prompt: 2 + 2?\\nreply: 5'
-    """
-    fields = next((data[key] for key in DATA_KEYS if isinstance(data.get(key), Mapping)), data)
-    texts = {
-        str(key): str(value)
-        for key, value in fields.items()
-        if isinstance(value, str | int | float) and key != "id" and not str(key).startswith(("_", "wisecrowd_"))
-    }
-    if not texts:
-        return None
-    return next(iter(texts.values())) if len(texts) == 1 else "\n".join(f"{key}: {text}" for key, text in texts.items())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
