@@ -157,10 +157,11 @@ def _build_pictures(
         else:
             source = sources[position]
             picture = draw_frame(marks, None if source is None else measure_image(task_images[position]), source)
+        n_candidates = count_noun(int(row["n_candidates"]), "candidate")
         n_chosen, n_votes = count_noun(int(row["n_objects"]), "object"), count_noun(int(row["n_votes"]), "vote")
         picture |= {
             "task": display_name(task),
-            "note": f"expected F1 {row['expected_f1']:.2f}, {n_chosen} of {int(row['n_candidates']):,} candidates, {n_votes}",
+            "note": f"expected F1 {row['expected_f1']:.2f}, {n_chosen} of {n_candidates}, {n_votes}",
             "objects": describe_objects(marks, task_texts[position]),
         }
         pictures.append(picture)
