@@ -279,7 +279,8 @@ def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet
     if not source.format.is_tool:  # the questions of a tool are told apart when they are read
         refuse_objects_and_texts(path, reading, "serve")
     count: Counter[str] = Counter()
-    n_records, n_answers, loaded = 0, 0, set()
+    n_records, n_answers = 0, 0
+    loaded: set[str] = set()
     # The last of several votes counts, as in the service.
     rule = "last" if reading.duplicates == "error" else reading.duplicates
     notes: list[str] = []

@@ -83,7 +83,7 @@ def build_text_content(
 
 def _warn_few_words(diagnosis: TextDiagnosis) -> list[str]:
     """Return a warning if the words are too few to estimate how reliable workers are, as for few candidate objects."""
-    n_words = int(diagnosis.tasks["text"].astype(str).str.split().str.len().sum())
+    n_words = sum(len(str(text).split()) for text in diagnosis.tasks["text"])
     if n_words >= MIN_RELIABLE_WORDS:
         return []
     return [

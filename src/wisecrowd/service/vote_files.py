@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.data.rows import Duplicates
-    from wisecrowd.io.tools.projects import Project
+    from wisecrowd.io.tools.projects import Project, Question
+    from wisecrowd.io.tools.structured_questions import StructuredQuestion
     from wisecrowd.io.vote_source import SourceLike
 
 
@@ -91,7 +92,7 @@ def read_events(
 
 def _list_other_kinds(project: Project) -> list[str]:
     """Return the names and kinds of the questions that are not answered with classes."""
-    questions = [*project.questions.values(), *project.structured.values()]
+    questions: list[Question | StructuredQuestion] = [*project.questions.values(), *project.structured.values()]
     kinds = {"number": "numbers"}
     return [
         f"{question.name} ({kinds.get(question.kind, question.kind)})"
