@@ -256,7 +256,7 @@ class QuestionVocabulary:
         >>> mood = QuestionVocabulary(0, "mood")
         >>> _ = [mood.classes.add(name) for name in ("good", "bad", "Good")]
         >>> mood.find_similar_classes()[0]
-        ["2 labels differ only by case or space, but count as different ('Good', 'good')"]
+        ["2 labels differ only by case or space, but count as different ('good', 'Good')"]
         """
         names = self.classes.names
         if len(names) != self._similar[0]:  # classes are few and seldom new, but every vote asks
