@@ -34,7 +34,8 @@ def test_writes_labels_workers_and_a_record(run: Any, votes: Path) -> None:
     ]
     assert [row["flags"] for row in workers] == ["one-button", "", "", ""]  # flagged workers come first
     accuracy = {row["worker"]: float(row["accuracy"]) for row in workers}
-    assert accuracy == pytest.approx(fitted.workers_["accuracy"].to_dict(), abs=1e-6)
+    rated = wc.diagnose_crowd(wc.read(votes)).workers["accuracy"]  # not the method's own, which is too high
+    assert accuracy == pytest.approx(rated.to_dict(), abs=1e-6)
 
 
 def test_the_record_names_method_input_and_files(run: Any, votes: Path) -> None:
@@ -119,7 +120,9 @@ def test_truth_is_kept_and_teaches(run: Any, votes: Path, gold: Path) -> None:
     assert {row["task"]: row["label"] for row in labels} == truth
     assert {row["confidence"] for row in labels} == {"1"}
     accuracy = {row["worker"]: float(row["accuracy"]) for row in rows_of(Path("out/workers.csv"))}
-    assert accuracy["zed"] == pytest.approx(0.5)
+    rated = wc.diagnose_crowd(wc.read(votes), gold=wc.read_truth(gold)).workers["accuracy"]
+    assert accuracy == pytest.approx(rated.to_dict(), abs=1e-6)
+    assert accuracy["zed"] == pytest.approx(0.5, abs=0.05)
 
 
 def test_what_was_told_is_not_scored(run: Any, votes: Path, gold: Path, tmp_path: Path) -> None:

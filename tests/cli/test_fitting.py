@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import wisecrowd as wc
 from wisecrowd.base import method as base_method
-from wisecrowd.cli._fitting import assess_fit, summarise_assessment, with_flags
+from wisecrowd.cli._fitting import assess_fit, rate_workers, summarise_assessment
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -145,8 +146,7 @@ def test_flags_are_left_out_with_too_many_rare_classes(monkeypatch: pytest.Monke
     fitted = wc.ModelAverage().fit(crowd)
     assessment = assess_fit(fitted, crowd, None)
     assert "not checked for 20 classes" in summarise_assessment(assessment)["flagged"]
-    workers = fitted.workers_
-    assert with_flags(workers, assessment) is workers
+    pd.testing.assert_frame_equal(rate_workers(fitted, assessment), fitted.workers_)
 
 
 def test_results_of_other_votes_that_are_replaced_are_named(run: Any, votes: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,50 @@ def test_the_command_on_the_page_makes_the_page_again(run: Run, votes: Path, tmp
     assert run(*words[1:]).exit_code == 0
     again = (tmp_path / "a page.html").read_text(encoding="utf-8")
     assert again.count("<tr") == page.count("<tr")
+
+
+@pytest.mark.slow
+def test_the_question_of_an_export_is_named(run: Run, tmp_path: Path) -> None:
+    folder, page = Path(__file__).parents[1] / "recorded", tmp_path / "page.html"
+    export = folder / "label_studio" / "export_json.json"
+    assert run("report", export, QUICK, "--question", "mood", "-o", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<title>export_json: mood</title>" in text
+    assert "<h1><bdi>export_json: mood</bdi></h1>" in text
+    assert "Answers to the question <strong><bdi>mood</bdi></strong>." in text
+    task = json.loads(export.read_text(encoding="utf-8"))[0]
+    assert str(task["data"]["text"])[:20] in text, "the texts of tasks come from the export"
+    said = run("report", export, QUICK, "--question", "topics", "-o", page)
+    assert "replaced the report 'export_json: mood' on question 'mood'" in " ".join(said.stderr.split())
+    assert "<title>export_json: topics</title>" in page.read_text(encoding="utf-8")
+    objects = folder / "label_studio_objects" / "export_json.json"
+    assert run("report", objects, QUICK, "--question", "names", "-o", page).exit_code == 0
+    assert "Answers to the question <strong><bdi>names</bdi></strong>." in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_small_export_with_a_model_is_described_as_such(run: Run, tmp_path: Path) -> None:
+    folder, path = Path(__file__).parents[1] / "recorded", tmp_path / "page.html"
+    moods = folder / "label_studio" / "export_json.json"
+    assert run("report", moods, QUICK, "--question", "mood", "-o", path).exit_code == 0
+    page = " ".join(re.sub(r"<[^>]+>|[\u2068\u2069]", "", path.read_text(encoding="utf-8")).split())
+    assert "Let an expert label all 6 tasks, and build this report with them." in page
+    assert "±" not in page.partition("Let an expert")[2].partition("Workers")[0]
+    assert "4 workers gave fewer than 10 votes, so their accuracies and flags are uncertain." in page
+    assert "Check the instructions of 1 model, or leave out its votes." in page
+    assert "Talk to" not in page
+    assert "The votes were cast within one minute, at 2026-11-16 18:12 (UTC)." in page
+    listed = re.search(r"bad ?” where “ ?good ?” is true: 19% of the votes on it, about (\d+) votes", page)
+    assert listed is not None
+    assert f"About {listed[1]} votes say “bad” where “good” is true, and not only of flagged workers." in page
+    objects = folder / "label_studio_objects" / "export_json.json"
+    assert run("report", objects, QUICK, "--question", "objects", "-o", path).exit_code == 0
+    page = path.read_text(encoding="utf-8")
+    assert ("0 of 4 candidates" in page) == ("Least certain tasks" in page)
+    assert "confidence of 1.00 or more" not in page
+    said = run("report", objects, QUICK, "--question", "caption", "-o", path)
+    assert "too few to estimate how reliable" in " ".join(said.stderr.split())
+    assert "too few to estimate how reliable" in path.read_text(encoding="utf-8")
 
 
 def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +18,7 @@ from wisecrowd.cli import build_app, serve
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
 TOKEN = "a-token-of-sixteen-or-more"
+RECORDED = Path(__file__).parents[1] / "recorded"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,17 @@ def test_options_reach_the_server(served: Callable[..., tuple[Any, dict[str, Any
     assert result.exit_code == 0, result.stderr
     assert seen == {"token": TOKEN, "host": "127.0.0.1", "max_bytes": 5000, "votes": 0}
     assert "method model-average" in result.stderr
-    assert TOKEN not in result.stderr, "the token of the user is not repeated"
+    assert TOKEN not in result.stderr, "the token of the user is not repeated in what may be a log"
+    assert "/?token= followed by your token" in result.stderr
+
+
+def test_the_link_works_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    token, address = "a+b/c&d=e%f?g#hijk", "http://127.0.0.1:8765"
+    assert token not in serve.describe_link(address, token, is_new=False)
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
+    link = urlsplit(serve.describe_link(address, token, is_new=False))
+    assert dict(parse_qsl(link.query)) == {"token": token}
+    assert not link.fragment
 
 
 def test_quiet_prints_nothing(served: Callable[..., tuple[Any, dict[str, Any]]]) -> None:
@@ -109,6 +122,28 @@ def test_earlier_votes_are_loaded_once(
     result, seen = served("--from", "old.csv", *columns)
     assert seen["votes"] == 5
     assert "0 new, 0 changed, 5 unchanged" in result.stderr
+
+
+@pytest.mark.slow
+def test_what_an_export_leaves_out_is_named(
+    served: Callable[..., tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    folder = RECORDED / "label_studio"
+    result, seen = served("--from", str(folder / "export_json.json"))
+    assert f"18 new, 0 changed, 1 unchanged, with {seen['votes'] + 1} votes" in result.stderr  # one is gold
+    assert "left out 4 predictions of models" in result.stderr
+    assert "is stored beside" not in result.stderr
+    result, seen = served("--from", str(folder / "export_json_min.json"))
+    assert "the question 'mood' is stored beside '2:mood'" in result.stderr
+
+
+def test_an_export_without_classes_is_refused(served: Callable[..., tuple[Any, dict[str, Any]]]) -> None:
+    result, seen = served("--from", str(RECORDED / "label_studio_objects" / "export_json.json"))
+    assert (result.exit_code, seen) == (1, {})
+    assert "only votes on classes can be served" in result.stderr
+    assert "names (spans), objects (boxes)" in " ".join(result.stderr.split())
+    assert "--question" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -348,5 +348,9 @@ def test_pages_of_objects_and_texts(browser: Any, tmp_path: Path, make_page: Any
         assert browser.title == "Crowd report"
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         assert len(browser.find_elements("css selector", ".pic-card")) == 12
+        if width == 1280:  # flags are in sight, however many columns follow
+            head = browser.find_element("css selector", "#workers-table thead th:nth-child(2)")
+            assert head.text.startswith("Flags and reasons")
+            assert head.rect["x"] + head.rect["width"] <= width
         assert find_weak_texts(browser, browser.execute_script(TEXTS)) == set()
     assert browser.get_log("browser") == []

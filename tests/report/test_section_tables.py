@@ -40,9 +40,9 @@ def test_flagged_workers_come_first_and_texts_are_shown_as_they_are() -> None:
     }
     section = build_worker_section(workers, fields, ("rate",), "Text.")
     first = section["table"]["rows"][0]
-    assert [cell["text"] for cell in first["cells"]] == ["bob", "5", "25%", "a → b 40%", "x"]
+    assert [cell["text"] for cell in first["cells"]] == ["bob", "x", "5", "25%", "a → b 40%"]
     assert section["table"]["filter"]["flags"] == ["loud", "misses"]
-    assert section["table"]["rows"][1]["cells"][3]["text"] == "–"
+    assert section["table"]["rows"][1]["cells"][4]["text"] == "–"
 
 
 def test_too_few_votes_have_no_comparison() -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.report.task_media import align_with_tasks, as_task_series, find_links, is_web_address, read_task_column
+from wisecrowd.report.task_media import (
+    align_with_tasks,
+    as_task_series,
+    describe_task_data,
+    find_links,
+    find_texts,
+    is_web_address,
+    read_task_column,
+)
 
 
 @pytest.fixture
@@ -98,3 +106,17 @@ def test_links_come_from_the_data_of_a_tool() -> None:
     assert links is not None
     assert links.to_dict() == {"1": "https://example.com/1", "2": "https://example.com/2.png"}
     assert find_links({"3": tasks["3"]}) is None
+
+
+def test_data_of_labelling_tools() -> None:
+    assert describe_task_data({"text": "Hi", "_input_hash": 3}) == "Hi"
+    assert describe_task_data({"data": {"a": "x", "b": 2, "meta": {"page": 1}}}) == "a: x\nb: 2"
+    assert describe_task_data({"data": {"boxes": []}}) is None
+
+
+def test_files_and_addresses_are_no_texts() -> None:
+    files = {"image": "/data/upload/1/cat.jpg", "page": "https://example.com/7", "more": "s3://bucket/8", "rank": 3}
+    assert find_texts({"7": {"id": 7, "data": files}}) is None
+    texts = find_texts({"7": {"id": 7, "data": {**files, "text": "Either/or, said the U.S. Army."}}, "8": {"data": {}}})
+    assert texts is not None
+    assert texts.to_dict() == {"7": "Either/or, said the U.S. Army."}

@@ -29,6 +29,23 @@ def labels(service: Any, **params: Any) -> dict[str, str]:
 # ---------------------------------------------------------------------- votes and answers
 
 
+def test_spellings_of_a_label_are_named(service: Any, caplog: pytest.LogCaptureFixture) -> None:
+    labels = ("good", "Good", "good ", "bad")
+    votes = [{"task": "t1", "worker": f"w{number}", "label": label} for number, label in enumerate(labels)]
+    receipt = service.post("/votes", votes)
+    sentence = "3 labels differ only by case or space, but count as different"
+    assert receipt["new"] == 4
+    assert [sentence in warning for warning in receipt["warnings"]] == [True]
+    assert "warnings" not in service.post("/votes", {"task": "t2", "worker": "w1", "label": "bad"})
+    (summary,) = service.get("/questions")
+    assert sentence in summary["warnings"][0]
+    page = service.ask("GET", "/", token=None, headers=service.log_in()).text
+    assert f"<strong>Warning:</strong> {sentence}" in page
+    logged = [record.getMessage() for record in caplog.records if "spelling" in record.getMessage()]
+    assert [message.startswith("3 classes") for message in logged] == [True]
+    assert "good" not in logged[0].lower(), "logs have no names"
+
+
 def test_answers_after_a_fit_equal_a_batch_fit(service: Any, simulated: Any, votes: Any) -> None:
     assert service.post("/votes", votes) == {"new": len(votes), "changed": 0, "unchanged": 0}
     figures = service.post("/refit")

@@ -11,7 +11,7 @@ import wisecrowd as wc
 from wisecrowd.diagnose.assessment import CrowdAssessment, assess_crowd
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.confidence import estimate_confidence
-from wisecrowd.service.review_queue import ReviewQueue, describe_task_data, find_disputed_tasks, read_task_table
+from wisecrowd.service.review_queue import ReviewQueue, find_disputed_tasks, read_task_table
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_votes_come_with_the_quality_of_the_workers(crowd: wc.Crowd) -> None:
     frame = crowd.to_frame()
     own = frame[frame["task"] == crowd.tasks[7]].set_index("worker")
     assert {vote["worker"]: vote["label"] for vote in votes} == own["label"].to_dict()
-    accuracy = queue.assessment.model.workers_["accuracy"]
+    accuracy = queue.assessment.worker_table["accuracy"]  # as in the report and in diagnose
     assert [vote["accuracy"] for vote in votes] == sorted(
         (round(accuracy[name], 3) for name in own.index), reverse=True
     )
@@ -104,12 +104,6 @@ def test_tables_of_tasks(tmp_path: Path) -> None:
         read_task_table(path)
     with pytest.raises(InputError, match=r"no checks\.csv"):
         read_task_table(tmp_path / "..")
-
-
-def test_data_of_labelling_tools() -> None:
-    assert describe_task_data({"text": "Hi", "_input_hash": 3}) == "Hi"
-    assert describe_task_data({"data": {"a": "x", "b": 2, "meta": {"page": 1}}}) == "a: x\nb: 2"
-    assert describe_task_data({"data": {"boxes": []}}) is None
 
 
 def test_the_task_column_of_an_audit_may_be_called_otherwise_than_that_of_the_votes(tmp_path: Path) -> None:

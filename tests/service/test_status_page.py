@@ -24,9 +24,13 @@ def test_page_without_votes(service: Any) -> None:
 
 def test_page_shows_progress(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
-    assert "No fit to all votes yet" in page(service)
+    html = page(service)
+    assert "No fit to all votes yet" in html
+    assert ">Accuracy</th>" in html, "there are no intervals before the first calibration"
+    assert f"{len(votes):,} votes and changes received since the start" in html
     service.post("/refit")
     html = page(service)
+    assert ">Accuracy (90 % interval)</th>" in html
     assert f"<strong>{len(votes):,}</strong>" in html
     assert f"Last fit: dawid-skene on {len(votes):,} votes" in html
     assert "of the labels" in html
@@ -74,6 +78,15 @@ def test_in_a_browser(browser: Any, address: str, service: Any, votes: Any) -> N
     assert browser.title == f"wisecrowd: {HOSTILE}"
     width = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert width[0] <= width[1]
+    browser.get(f"{address}/")
+    metrics = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    edges = browser.execute_script(
+        "return Array.from(document.querySelectorAll('#next-table thead th, #next-table td'),"
+        " cell => cell.getBoundingClientRect().right)"
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert max(edges) <= 390, "no column is cut off on a phone"
     quiet = [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
     assert quiet == []
     browser.delete_all_cookies()

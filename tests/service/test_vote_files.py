@@ -160,5 +160,5 @@ def test_marks_are_refused(tmp_path: Path) -> None:
         "spans": [],
     }
     (tmp_path / "db.jsonl").write_text(json.dumps(span) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="the service stores votes on classes; this export has spans"):
+    with pytest.raises(InputError, match="only votes on classes can be served; this export has spans"):
         list(read_events(tmp_path / "db.jsonl"))

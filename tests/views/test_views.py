@@ -36,6 +36,8 @@ pytestmark = pytest.mark.slow
 #: Real crowds of different sizes, numbers of classes and agreement; the fifth crowd is simulated.
 REAL = ["bluebirds", "labelme", "weather_cf", "wsd"]
 SIMULATED = "simulated"
+#: Export of Label Studio with six tasks; a model voted on ``mood``.
+EXPORT = Path(__file__).parents[1] / "recorded" / "label_studio" / "export_json.json"
 
 
 def simulate() -> pd.DataFrame:
@@ -115,7 +117,9 @@ def state(votes: Path) -> Iterator[QuestionState]:
     store.close()
 
 
-def test_commands_have_the_figures_of_the_library(votes: Path, figures: dict[str, Any]) -> None:
+def test_commands_have_the_figures_of_the_library(
+    votes: Path, figures: dict[str, Any], assessment: CrowdAssessment
+) -> None:
     out = {name: votes.parent / name for name in ("aggregate", "diagnose", "plan")}
     records = {
         "aggregate": json.loads(run("aggregate", votes, "--json", "-o", out["aggregate"]))["summary"],
@@ -139,6 +143,11 @@ def test_commands_have_the_figures_of_the_library(votes: Path, figures: dict[str
         )
         assert list(workers["flags"][workers["flags"] != ""].items()) == list(figures["flagged_workers"].items())
         assert workers["flags"].iloc[len(figures["flagged_workers"]) :].eq("").all(), "flagged workers come first"
+        rated = assessment.worker_table["accuracy"].rename(index=str)
+        np.testing.assert_allclose(workers["accuracy"], rated[workers.index], atol=1e-5)
+    for key in ("best", "worst"):
+        for row in records["aggregate"]["workers"][key]:
+            assert row["accuracy"] == pytest.approx(rated[row["worker"]], abs=1e-5)
 
 
 def test_the_printed_summaries_agree(votes: Path, figures: dict[str, Any]) -> None:
@@ -209,6 +218,36 @@ def test_the_service_and_its_page_show_them(
     described = {row["worker"]: row["accuracy"] for row in state.describe_workers()}
     rated = {str(worker): accuracy for worker, accuracy in workers["accuracy"].items()}
     assert described == pytest.approx(rated, abs=1e-3)
+
+
+@pytest.mark.parametrize("question", ["mood", "stars"])
+def test_a_small_export_has_one_story(question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few votes, an accuracy by labels that the votes themselves helped to infer is far too high."""
+    words = (EXPORT, "--question", question, "-q")
+    run("aggregate", *words, "-o", tmp_path / "aggregate")
+    run("diagnose", *words, "-o", tmp_path / "diagnose")
+    run("report", *words, "-o", tmp_path / "page.html")
+    aggregated, diagnosed = (
+        pd.read_csv(tmp_path / name / "workers.csv", dtype={"worker": str}).set_index("worker").sort_index()
+        for name in ("aggregate", "diagnose")
+    )
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    reported = {
+        worker["name"].strip("\u2068\u2069"): float(worker["accuracy"].partition(" ")[0])
+        for worker in json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["workers"]  # type: ignore[index]
+    }
+    sessions: list[Any] = []
+    monkeypatch.setattr(
+        "wisecrowd.service.review_app.create_review_app", lambda session, token: sessions.append(session)
+    )
+    monkeypatch.setattr("wisecrowd.service.server.create_server", lambda app: SimpleNamespace(run=lambda sockets: None))
+    run("review", *words, "-o", tmp_path / "checked.csv", "--port", 0)
+    queue = sessions[0].queue
+    reviewed = {vote["worker"]: vote["accuracy"] for n in range(len(queue)) for vote in queue.describe_votes(n)}
+    expected = diagnosed["accuracy"].to_dict()
+    assert aggregated["accuracy"].to_dict() == pytest.approx(expected, abs=1e-5)
+    assert reported == pytest.approx(expected, abs=1e-2)
+    assert reviewed == pytest.approx({worker: expected[worker] for worker in reviewed}, abs=1e-3)
 
 
 def test_gold_means_the_same_in_all_views(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def summarise_fit(
     crowd: Crowd,
     gold: pd.Series | None,
     truth: pd.Series | None,
-    estimate: LabelConfidence | None,
+    assessment: CrowdAssessment | None,
 ) -> dict[str, Any]:
     """Return the figures of a fit for JSON, with scores against the truth.
 
@@ -274,8 +274,8 @@ def summarise_fit(
         Truth that the method was fitted with.
     truth : Series or None
         Truth to score the labels against.
-    estimate : LabelConfidence or None
-        Confidence of the labels; None for numbers.
+    assessment : CrowdAssessment or None
+        Assessment of the crowd; None for numbers.
 
     Returns
     -------
@@ -283,7 +283,8 @@ def summarise_fit(
     """
     from wisecrowd.cli._summary import summarise
 
-    summary = summarise(fitted, crowd, estimate)
+    estimate = None if assessment is None else assessment.labels
+    summary = summarise(fitted, crowd, estimate, rate_workers(fitted, assessment) if crowd.has_workers else None)
     if gold is not None:
         summary["gold"] = {"tasks": int(match_task_ids(gold, crowd.tasks).isin(crowd.tasks).sum())}
     if truth is not None:
@@ -600,7 +601,7 @@ def make_tables(
 
     tables = {LABELS: labels_table(fitted, estimate)}
     if fitted.worker_index_ is not None:
-        tables[WORKERS] = with_integer_counts(with_flags(fitted.workers_, assessment))
+        tables[WORKERS] = with_integer_counts(rate_workers(fitted, assessment))
     if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # numeric methods have all of it in labels.csv
         tables[TASKS] = with_integer_counts(fitted.tasks_)
     if proba:
@@ -608,25 +609,33 @@ def make_tables(
     return tables
 
 
-def with_flags(workers: pd.DataFrame, assessment: CrowdAssessment | None) -> pd.DataFrame:
-    """Return a table of workers with the columns flags and why, flagged workers first.
+def rate_workers(fitted: Method, assessment: CrowdAssessment | None) -> pd.DataFrame:
+    """Return the table of workers with the columns flags and why, flagged workers first.
+
+    The accuracies are those of the assessment, as in all other views: each vote is compared with the other votes on its task. A
+    method compares votes with labels that the same votes helped to infer, so its own estimate is too high, most of all for few
+    votes. Learners keep their estimate, because it rests on features, too.
 
     Parameters
     ----------
-    workers : DataFrame
-        Table of workers.
+    fitted : Method
+        Fitted method.
     assessment : CrowdAssessment or None
-        Assessment of the crowd; without one, the table is returned unchanged.
+        Assessment of the crowd; without one, the table of the method is returned unchanged.
 
     Returns
     -------
     DataFrame
     """
+    from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.diagnose.assessment import sort_flagged_first
 
+    workers = fitted.workers_
     if assessment is None or not rates_workers(assessment):
         return workers
     rated = assessment.worker_table.reindex(workers.index)
+    if "accuracy" in workers and isinstance(fitted, Aggregator):
+        workers = workers.assign(accuracy=rated["accuracy"].where(workers["n_votes"] > 0))
     return sort_flagged_first(workers.assign(flags=rated["flags"].fillna(""), why=rated["why"].fillna("")))
 
 

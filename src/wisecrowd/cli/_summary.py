@@ -33,7 +33,9 @@ def describe_crowd(crowd: object) -> str:
     return repr(crowd).partition("(")[2].removesuffix(")")
 
 
-def summarise(fitted: Method, crowd: Crowd, estimate: LabelConfidence | None) -> dict[str, Any]:
+def summarise(
+    fitted: Method, crowd: Crowd, estimate: LabelConfidence | None, workers: pd.DataFrame | None = None
+) -> dict[str, Any]:
     """Return the figures behind the summary lines, for JSON.
 
     Parameters
@@ -44,6 +46,8 @@ def summarise(fitted: Method, crowd: Crowd, estimate: LabelConfidence | None) ->
         Votes.
     estimate : LabelConfidence or None
         Confidence of the labels; None for numbers.
+    workers : DataFrame, optional
+        Table of workers to rank; that of the method by default.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def summarise(fitted: Method, crowd: Crowd, estimate: LabelConfidence | None) ->
     summary = _of_numbers(fitted, crowd) if estimate is None else _of_classes(fitted, crowd, estimate)
     summary["without_votes"] = int((crowd.votes_per_task == 0).sum())
     if crowd.has_workers:
-        workers = fitted.workers_
+        workers = fitted.workers_ if workers is None else workers
         summary["workers"] = rank_workers(workers)
         if "severity" in workers or "offset" in workers:
             summary["raters"] = rank_raters(workers)

@@ -191,7 +191,7 @@ def aggregate(
         estimate = None if assessment is None else assessment.labels
         shared = fitting.summarise_assessment(assessment)
     fitting.warn_assessment(assessment)
-    summary = fitting.summarise_fit(fitted, crowd, gold_truth, score_truth, estimate) | members_file.summarise_judges(
+    summary = fitting.summarise_fit(fitted, crowd, gold_truth, score_truth, assessment) | members_file.summarise_judges(
         fitted
     )
     summary |= shared

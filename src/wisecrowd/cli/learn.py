@@ -165,7 +165,7 @@ def learn(
             feature_files.note_unnamed_features(fitted, new, predict)
             labels = fitting.LABELS if output is None else str(output / fitting.LABELS)
             feature_files.note_training_tasks(new.tasks[training], len(new.tasks), labels)
-    summary = fitting.summarise_fit(fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), estimate)
+    summary = fitting.summarise_fit(fitted, crowd, gold_truth, _labelled(score_truth, crowd, predicted), assessment)
     summary |= fitting.summarise_assessment(assessment)
     summary["features"] = {"shape": list(feature_table.shape), "tasks": len(feature_table.tasks)}
     if predicted is not None:

@@ -117,9 +117,10 @@ def report(
     from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.cli._truth_files import read_truth
     from wisecrowd.errors import UsageError
+    from wisecrowd.io.answer_tables import AnswerTable
     from wisecrowd.report import build
     from wisecrowd.report.images import read_images
-    from wisecrowd.report.task_media import find_links
+    from wisecrowd.report.task_media import find_links, find_texts
     from wisecrowd.report.texts import read_texts
 
     reading.check_gold_columns(gold, score)
@@ -154,6 +155,7 @@ def report(
         }
         answers.check_unused(other_answers, class_options)
         answer_votes = answers.read_answers(other_answers, reading)
+        question = None if isinstance(other_answers, AnswerTable) else other_answers.name
         span_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         if kind == "spans" and texts is None:
             span_texts = _find_tokens(answers.read_documents(other_answers))
@@ -162,8 +164,8 @@ def report(
         )
         with show_progress(quiet=quiet):
             page = build(
-                answer_votes, texts=span_texts, images=mark_images, title=title or _default_title(votes), compare=compare,
-                model=method, command=_command(ctx),
+                answer_votes, texts=span_texts, images=mark_images, title=title or _default_title(votes, question),
+                question=question, compare=compare, model=method, command=_command(ctx),
             )  # fmt: skip
             _save(page, output)
         for warning in page.warnings:
@@ -186,11 +188,14 @@ def report(
     if project is not None:
         crowd, member_info = members_file.use_worker_names(crowd, member_info, project.worker_names)
     links = None if project is None else find_links(project.tasks)
+    if task_texts is None and project is not None:
+        task_texts = find_texts(project.tasks)
+    question = _find_question(reading, vote_source, project)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         page = build(
             crowd, gold=gold_truth, truth=score_truth, X=X, texts=task_texts, images=task_images, links=links,
-            title=title or _default_title(votes), compare=compare,
+            title=title or _default_title(votes, question), question=question, compare=compare,
             model=members_file.fit_model(chosen, crowd, member_info, gold_truth), scores=member_info.scores, command=_command(ctx),
         )  # fmt: skip
         _save(page, output)
@@ -221,8 +226,16 @@ def _read_project(source: VoteSource) -> Project | None:
         return None
 
 
-def _default_title(votes: Path) -> str:
-    return "Votes" if str(votes) == "-" else votes.stem  # standard input has no name
+def _default_title(votes: Path, question: str | None) -> str:
+    stem = "Votes" if str(votes) == "-" else votes.stem  # standard input has no name
+    return stem if question is None else f"{stem}: {question}"
+
+
+def _find_question(reading: GoldReading, source: VoteSource, project: Project | None) -> str | None:
+    """Return the name of the question of a labelling tool that the report is about; None for a table."""
+    if reading.question is not None and source.format.is_tool:
+        return reading.question
+    return next(iter(project.questions)) if project is not None and len(project.questions) == 1 else None
 
 
 def _print_size(source: str, votes: str, output: Path, page: Report) -> None:
@@ -267,7 +280,10 @@ def _save(page: Report, output: Path) -> None:
         return
     after = read_head(output)
     if after is None or before.votes_digest != after.votes_digest:
-        print_note(f"Note: replaced the report {before.title!r} on other votes, which was in {output}")
+        what = "on other votes"
+        if before.question and after is not None and before.question != after.question:
+            what = f"on question {before.question!r}"
+        print_note(f"Note: replaced the report {before.title!r} {what}, which was in {output}")
 
 
 def _command(ctx: typer.Context) -> str:

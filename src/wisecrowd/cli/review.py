@@ -129,7 +129,7 @@ def review(
       wisecrowd aggregate votes.csv --gold checked.csv -o results
       wisecrowd export checked.csv --project export.json -o gold.json
     """  # fmt: skip
-    from wisecrowd.cli.serve import Terminated, check_host, exit_on_sigterm
+    from wisecrowd.cli.serve import Terminated, check_host, describe_link, exit_on_sigterm
     from wisecrowd.errors import MissingExtra
 
     try:
@@ -157,9 +157,8 @@ def review(
             if not quiet:
                 n_open = len(session.queue) - session.describe_progress()["states"].count("d")
                 print_note(f"{n_open:,} of {len(session.queue):,} tasks to settle; decisions are written to {output}")
-            shown_token = token if is_new else "YOUR_TOKEN"
             if is_new or not quiet:
-                print_note(f"Open {address}/?token={shown_token} (stop with Ctrl-C)")
+                print_note(f"Open {describe_link(address, token, is_new=is_new)} (stop with Ctrl-C)")
             with contextlib.suppress(KeyboardInterrupt, Terminated):
                 create_server(create_review_app(session, token)).run(sockets=[bound_socket])
         if not quiet:
@@ -294,7 +293,7 @@ def _read_project(source: VoteSource) -> Project | None:
 def _project_texts(project: Project) -> pd.Series:
     import pandas as pd
 
-    from wisecrowd.service.review_queue import describe_task_data
+    from wisecrowd.report.task_media import describe_task_data
 
     texts = {task: describe_task_data(data) for task, data in project.tasks.items()}
     return pd.Series(texts, dtype=object).dropna()

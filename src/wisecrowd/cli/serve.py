@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -207,11 +209,32 @@ def _run(
             print_note(f"Database {mask_password(database)} with {votes:,} votes; method {method.name}")
         if is_new:  # the user cannot know it otherwise
             print_note(f"New token for this run: {token}")
-            print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
-        elif not quiet and not as_json:
-            print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
+        if is_new or not (quiet or as_json):
+            print_note(f"Status page: {describe_link(address, token, is_new=is_new)} (stop with Ctrl-C)")
         with contextlib.suppress(KeyboardInterrupt, Terminated):  # Ctrl-C and SIGTERM stop the service
             run(coordinator, token, bound_socket, max_bytes=max_bytes, limits=ConnectionLimits(**limits))
+
+
+def describe_link(address: str, token: str, *, is_new: bool) -> str:
+    """Return the link that opens a page in a browser, or, where the user's token must not be shown, how to make it.
+
+    Parameters
+    ----------
+    address : str
+        Address of the server.
+    token : str
+        Token of the server.
+    is_new : bool
+        Whether the token was made for this run, so that nobody knows it otherwise. A token of the user is shown on a terminal
+        only: other output may be a log.
+
+    Returns
+    -------
+    str
+    """
+    if is_new or sys.stderr.isatty():
+        return f"{address}/?token={quote(token, safe='')}"
+    return f"{address}/?token= followed by your token"
 
 
 class Terminated(SystemExit):
@@ -249,19 +272,69 @@ def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet
     from collections import Counter
     from itertools import islice
 
+    from wisecrowd.service.events import Upsert
     from wisecrowd.service.vote_files import read_events
 
-    refuse_objects_and_texts(path, reading, "serve")
+    source = reading.open(path)
+    if not source.format.is_tool:  # the questions of a tool are told apart when they are read
+        refuse_objects_and_texts(path, reading, "serve")
     count: Counter[str] = Counter()
+    n_records, n_answers = 0, 0
+    loaded: set[str] = set()
     # The last of several votes counts, as in the service.
     rule = "last" if reading.duplicates == "error" else reading.duplicates
-    events = read_events(reading.open(path), **reading.read_arguments() | {"duplicates": rule})
+    notes: list[str] = []
+    events = read_events(source, on_note=notes.append, **reading.read_arguments() | {"duplicates": rule})
     while part := list(islice(events, VOTES_PER_TRANSACTION)):
         count.update(coordinator.apply(part).result().outcomes)
-    if not quiet:
+        for event in part:
+            if isinstance(event, Upsert):
+                n_records += len(event.records)
+                n_answers += 1
+                loaded.update(record.question for record in event.records)
+    if quiet:
+        return
+    # An annotation of Label Studio answers several questions.
+    counted, of_votes = ("Votes", "") if n_records == n_answers else ("Annotations", f", with {n_records:,} votes")
+    print_note(
+        f"{counted} in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['unchanged']:,} unchanged{of_votes}"
+    )
+    for note in notes:
+        print_note(f"Note: {path}: {note}")
+    for name, other in find_second_copies(loaded, (state.vocabulary.name for state in coordinator.questions())):
         print_note(
-            f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['unchanged']:,} unchanged"
+            f"Note: {path}: the question '{name}' is stored beside '{other}'. If both are one question of one project, its "
+            "votes are now stored twice, because a file did not name the project; load the export in JSON only, into a new database"
         )
+
+
+def find_second_copies(loaded: Iterable[str], stored: Iterable[str]) -> list[tuple[str, str]]:
+    """Return questions that are probably stored twice: once with the number of their project, and once without.
+
+    Parameters
+    ----------
+    loaded : iterable of str
+        Questions of a file.
+    stored : iterable of str
+        Questions of the database.
+
+    Returns
+    -------
+    list of (str, str)
+        Each question of the file with the other question.
+
+    Examples
+    --------
+    >>> find_second_copies(["mood", "stars"], ["2:mood", "mood", "stars"])
+    [('mood', '2:mood')]
+    """
+    names = list(stored)
+    return [
+        (name, other)
+        for name in sorted(loaded)
+        for other in names
+        if other.endswith(f":{name}") or name.endswith(f":{other}")
+    ]
 
 
 def check_host(host: str, *, insecure: bool) -> None:

@@ -35,6 +35,7 @@ __all__ = ["Report", "ReportHead", "build", "is_report", "read_head"]
 #: Mark near the beginning of a file by which a report is recognised; other pages of wisecrowd have another last word.
 _GENERATOR_MARK = re.compile(r'<meta name="generator" content="wisecrowd [^"]* report">')
 _VOTES_MARK = re.compile(r'<meta name="wisecrowd-votes" content="([^"]*)">')
+_QUESTION_MARK = re.compile(r'<meta name="wisecrowd-question" content="([^"]*)">')
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 #: Bytes at the beginning of a file in which the marks and the title are.
 _HEAD_BYTES = 8192
@@ -55,10 +56,13 @@ class ReportHead(NamedTuple):
         Title of the page.
     votes_digest : str
         SHA-256 of the votes; empty on pages that do not have it.
+    question : str
+        Name of the question that the votes answer; empty if it is unknown.
     """
 
     title: str
     votes_digest: str
+    question: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,10 +161,11 @@ def read_head(path: str | os.PathLike[str]) -> ReportHead | None:
         text = file.read(_HEAD_BYTES).decode(errors="replace")
     if not _GENERATOR_MARK.search(text):
         return None
-    digest, title = _VOTES_MARK.search(text), _TITLE.search(text)
-    return ReportHead(
-        "" if title is None else html_text.unescape(title[1]).strip(), "" if digest is None else digest[1]
+    title, digest, question = (
+        "" if mark is None else html_text.unescape(mark[1]).strip()
+        for mark in (pattern.search(text) for pattern in (_TITLE, _VOTES_MARK, _QUESTION_MARK))
     )
+    return ReportHead(title, digest, question)
 
 
 def build(
@@ -173,6 +178,7 @@ def build(
     images: pd.Series | Mapping[Any, Any] | str | os.PathLike[str] | None = None,
     links: pd.Series | Mapping[Any, str] | None = None,
     title: str | None = None,
+    question: str | None = None,
     compare: bool = True,
     model: ConfusionEM | PairwiseAggregator | LabelSetAggregator | str | None = None,
     scores: pd.DataFrame | None = None,
@@ -204,6 +210,8 @@ def build(
         Web address of each task (http or https), to which its id on the page links.
     title : str, default=None
         Title of the page.
+    question : str, default=None
+        Name of the question that the votes answer, for the summary.
     compare : bool, default=True
         Whether to compare methods.
     model : ConfusionEM or str, default=None
@@ -248,15 +256,19 @@ def build(
             "links": links,
             "scores": scores,
         }
-        return _build_answers(crowd, unused, title=title, compare=compare, model=model, command=command)
+        return _build_answers(
+            crowd, unused, title=title, question=question, compare=compare, model=model, command=command
+        )
     if isinstance(crowd, MarkCrowd | MaskCrowd | TextCrowd):
         media = {"texts": texts, "images": images}
         unused = {"gold": gold, "truth": truth, "X": X, "links": links, "scores": scores}
-        return _build_objects(crowd, unused, media, title=title, compare=compare, model=model, command=command)
+        return _build_objects(
+            crowd, unused, media, title=title, question=question, compare=compare, model=model, command=command
+        )
     if isinstance(crowd, ScoreCrowd):
         return _build_scores(
-            crowd, {"X": X, "images": images, "scores": scores}, gold=gold, truth=truth, texts=texts, title=title, model=model,
-            command=command,
+            crowd, {"X": X, "images": images, "scores": scores}, gold=gold, truth=truth, texts=texts, title=title,
+            question=question, model=model, command=command,
         )  # fmt: skip
     load_templates()  # a missing extra should be reported before the work starts
     image_series = as_task_series(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
@@ -290,6 +302,7 @@ def build(
     summary = ReportSummary(diagnosis, known_truth, comparison, class_section["confusions"])
     notes = dict.fromkeys([*diagnosis.assessment.warnings, *warnings, *getattr(diagnosis.model, "notes_", ())])
     content = {
+        "question": question,
         "title": shorten(title or "Crowd report", MAX_TITLE_CHARACTERS),
         "tiles": summary.build_tiles(),
         "notes": [shorten(note, MAX_REASON_CHARS) for note in notes],
@@ -321,6 +334,7 @@ def _build_answers(
     unused: Mapping[str, Any],
     *,
     title: str | None,
+    question: str | None,
     compare: bool,
     model: Any,
     command: str | None,
@@ -338,6 +352,7 @@ def _build_answers(
         content = build_comparison_content(votes, model=model, compare=compare, command=command)
     else:
         content = build_label_set_content(votes, model=model, compare=compare, command=command)
+    content["question"] = question
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
     return Report(render_report(content, {}, "answers.html"))
 
@@ -348,6 +363,7 @@ def _build_objects(
     media: Mapping[str, Any],
     *,
     title: str | None,
+    question: str | None,
     compare: bool,
     model: Any,
     command: str | None,
@@ -391,6 +407,7 @@ def _build_objects(
                 documents=documents,
                 command=command,
             )
+    content["question"] = question
     content["title"] = shorten(title or "Crowd report", MAX_TITLE_CHARACTERS)
     return Report(render_report(content, {}, "answers.html"), tuple(content.get("warnings", ())))
 
@@ -403,6 +420,7 @@ def _build_scores(
     truth: Any,
     texts: Any,
     title: str | None,
+    question: str | None,
     model: Any,
     command: str | None,
 ) -> Report:
@@ -421,6 +439,7 @@ def _build_scores(
     content = build_score_content(
         scores, gold=gold, truth=truth, texts=as_task_series(texts, "text"), model=model, command=command
     )
+    content["question"] = question
     content["title"] = shorten(title or "Judges", MAX_TITLE_CHARACTERS)
     return Report(render_report(content, {}, "answers.html"))
 

@@ -12,6 +12,8 @@ from wisecrowd.report.heat_maps import build_heat_map
 from wisecrowd.report.workers import ShownWorkers
 from wisecrowd.utils.text import describe_selection, display_name
 
+#: Maximum length of the name of a class in a list of confusions.
+MAX_CLASS_NAME = 40
 #: Maximum number of confusions in the list.
 MAX_CONFUSIONS = 10
 #: Maximum number of workers named for a confusion.
@@ -94,8 +96,8 @@ def list_confusions(diagnosis: Diagnosis, shown: ShownWorkers) -> list[dict[str,
         rate = float(crowd_confusion[true, label])
         confusions.append(
             {
-                "true": display_name(names[true], 40),
-                "label": display_name(names[label], 40),
+                "true": display_name(names[true], MAX_CLASS_NAME),
+                "label": display_name(names[label], MAX_CLASS_NAME),
                 "rate": rate,
                 "expected_votes": round(float(expected_votes[true, label])),
                 "workers": _find_workers(

@@ -111,7 +111,7 @@ def _write_sentences(diagnosis: MarkDiagnosis) -> list[str]:
     candidates = model.candidates_
     disputed = candidates["confidence"].between(*DISPUTED)
     sentences = [
-        f"{count_noun(figures['objects'], 'object')} with a confidence of {model.threshold_:.2f} or more are chosen, "
+        f"{count_noun(figures['objects'], 'object')} with a confidence of {_format_threshold(model.threshold_)} are chosen, "
         f"{figures['objects'] / max(figures['tasks'], 1):.2f} per task.",
         f"{int(disputed.sum()):,} of {len(candidates):,} candidates on {candidates['task'][disputed].nunique():,} tasks are "
         f"disputed: their confidence is between {DISPUTED[0]:.2f} and {DISPUTED[1]:.2f}.",
@@ -125,6 +125,11 @@ def _write_sentences(diagnosis: MarkDiagnosis) -> list[str]:
         sentences.append(f"The most frequent classes are {named}.")
     sentences.append("Expected figures are too high if workers make the same errors, or all overlook the same objects.")
     return sentences + describe_flagged_workers(figures)
+
+
+def _format_threshold(threshold: float) -> str:
+    """Return the smallest confidence of a chosen object, which is not rounded to certainty."""
+    return "more than 0.99" if threshold >= 0.995 else f"{threshold:.2f} or more"
 
 
 def _build_pictures(
@@ -152,10 +157,11 @@ def _build_pictures(
         else:
             source = sources[position]
             picture = draw_frame(marks, None if source is None else measure_image(task_images[position]), source)
+        n_candidates = count_noun(int(row["n_candidates"]), "candidate")
         n_chosen, n_votes = count_noun(int(row["n_objects"]), "object"), count_noun(int(row["n_votes"]), "vote")
         picture |= {
             "task": display_name(task),
-            "note": f"expected F1 {row['expected_f1']:.2f}, {n_chosen} of {int(row['n_candidates']):,} candidates, {n_votes}",
+            "note": f"expected F1 {row['expected_f1']:.2f}, {n_chosen} of {n_candidates}, {n_votes}",
             "objects": describe_objects(marks, task_texts[position]),
         }
         pictures.append(picture)
@@ -166,7 +172,7 @@ def _build_pictures(
     caption = describe_selection(len(shown), len(tasks), "tasks", "those with the lowest expected F1 score")
     return {
         "id": "disputed",
-        "title": "Disputed objects",
+        "title": "Disputed objects" if candidates["confidence"].between(*DISPUTED).any() else "Least certain tasks",
         "text": " ".join([text, caption, *notes]),
         "pictures": pictures,
     }

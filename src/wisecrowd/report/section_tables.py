@@ -63,18 +63,19 @@ def build_worker_section(
     present = [name for name in fields if name in workers]
     rows = []
     for name, row in shown.iterrows():
-        cells = [make_name(name), make_number(row["n_votes"], f"{row['n_votes']:,.0f}")]
+        flags = row["flags"].split(", ") if row["flags"] else []
+        reasons = {"text": shorten(row["why"], MAX_REASON_CHARS), "kind": "flags", "flags": flags}
+        cells = [make_name(name), reasons, make_number(row["n_votes"], f"{row['n_votes']:,.0f}")]
         for field in present:
             if isinstance(row[field], str):
                 cells.append({"text": shorten(row[field], MAX_REASON_CHARS) or "–", "kind": "text"})
                 continue
             value = float(row[field])
             cells.append(make_number(value, format_percent(value) if field in percents else format_number(value)))
-        flags = row["flags"].split(", ") if row["flags"] else []
-        cells.append({"text": shorten(row["why"], MAX_REASON_CHARS), "kind": "flags", "flags": flags})
         rows.append({"cells": cells, "tags": " ".join(flags), "least": int(row["n_votes"])})
-    columns = [make_column("Worker", "text"), make_column("Votes"), *(fields[name] for name in present)]
-    columns.append(make_column("Flags and reasons", "text"))
+    # Flags are second, as on the page of classes: with many columns, the last ones are out of sight.
+    columns = [make_column("Worker", "text"), make_column("Flags and reasons", "text"), make_column("Votes")]
+    columns += [fields[name] for name in present]
     caption = describe_selection(len(shown), len(workers), "workers", "those with flags, then those with most votes")
     used = sorted({flag for flags in workers["flags"] for flag in flags.split(", ") if flag})
     return {

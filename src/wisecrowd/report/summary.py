@@ -16,10 +16,11 @@ from wisecrowd.evaluate.accuracy import AccuracyEstimate
 from wisecrowd.evaluate.intervals import share_interval
 from wisecrowd.evaluate.model_selection import Comparison
 from wisecrowd.report import timeline
+from wisecrowd.report.classes import MAX_CLASS_NAME
 from wisecrowd.report.gold import GoldLabels
 from wisecrowd.report.methods import models_machines
 from wisecrowd.utils.levels import format_level
-from wisecrowd.utils.text import count_noun, format_percent, join_words, quote_name
+from wisecrowd.utils.text import count_noun, display_name, format_percent, join_words, quote_name
 
 #: Limits of Krippendorff's alpha (Krippendorff 2004): tentative conclusions, and reliable data.
 TENTATIVE_ALPHA, RELIABLE_ALPHA = 0.667, 0.8
@@ -213,7 +214,8 @@ class ReportSummary:
     def _describe_workers(self) -> str:
         figures = self._figures
         n_flagged, n_few = figures["flagged_workers"], figures["workers_with_fewer_than_10_votes"]
-        rest = f" {count_noun(n_few, 'worker')} gave fewer than 10 votes, too few for a judgement." if n_few else ""
+        whose = "the accuracy and flags of this one" if n_few == 1 else "their accuracies and flags"
+        rest = f" {count_noun(n_few, 'worker')} gave fewer than 10 votes, so {whose} are uncertain." if n_few else ""
         if not n_flagged:
             checks = "spammers, adversaries, copiers" + (" and drift" if self.diagnosis.crowd.has_times else "")
             return f"No worker is flagged (checks: {checks}).{rest}"
@@ -329,7 +331,6 @@ class ReportSummary:
             return None
         names = join_words([quote_name(worker) for worker in flagged.index[:MAX_NAMED]])
         share = format_percent(flagged["n_votes"].sum() / self.diagnosis.crowd.n_votes)
-        is_one = len(flagged) == 1
         origin = names if len(flagged) <= MAX_NAMED else f"them, most from {names}"
         reason = (
             f"{share} of all votes come from {origin}. The table of workers gives the reasons. The model gives "
@@ -337,10 +338,19 @@ class ReportSummary:
         )
         if get_worker_groups(self.diagnosis.model) is None and flagged["flags"].str.contains("copies").any():
             reason += " If some of them are models of one family, declare the groups with --members."
-        return {
-            "action": f"Talk to {count_noun(len(flagged), 'worker')}, or stop inviting {'this one' if is_one else 'them'}.",
-            "reason": reason,
-        }
+        is_model = (
+            (flagged["kind"] == "machine").to_numpy() if "kind" in flagged else np.zeros(len(flagged), dtype=bool)
+        )
+        n_models = int(is_model.sum())
+        n_people = len(flagged) - n_models
+        actions = []
+        if n_people:
+            pronoun = "this one" if n_people == 1 else "them"
+            actions.append(f"Talk to {count_noun(n_people, 'worker')}, or stop inviting {pronoun}.")
+        if n_models:
+            pronoun = "its" if n_models == 1 else "their"
+            actions.append(f"Check the instructions of {count_noun(n_models, 'model')}, or leave out {pronoun} votes.")
+        return {"action": " ".join(actions), "reason": reason}
 
     def _recommend_drift_review(self) -> dict[str, str] | None:
         flagged = self._flagged_workers
@@ -369,15 +379,27 @@ class ReportSummary:
         if n < 1 or share[label, true] < MIN_CONFUSION_SHARE:
             return None
         true_name, label_name = quote_name(classes[true]), quote_name(classes[label])
-        return {
-            "action": f"Explain in the guideline how {true_name} differs from {label_name}.",
-            "reason": f"About {count_noun(n, 'vote')} of unflagged workers say {label_name} where {true_name} is more probable.",
-        }
+        reason = (
+            f"About {count_noun(n, 'vote')} of unflagged workers say {label_name} where {true_name} is more probable."
+        )
+        names = display_name(classes[true], MAX_CLASS_NAME), display_name(classes[label], MAX_CLASS_NAME)
+        for confusion in self.confusions:  # the count of the table of confusions, which is that of all workers
+            if (confusion["true"], confusion["label"]) == names:
+                all_votes = count_noun(confusion["expected_votes"], "vote")
+                reason = f"About {all_votes} say {label_name} where {true_name} is true"
+                reason += ", and not only of flagged workers." if is_trusted.sum() < len(is_trusted) else "."
+        return {"action": f"Explain in the guideline how {true_name} differs from {label_name}.", "reason": reason}
 
     def _recommend_gold(self) -> dict[str, str] | None:
         if self.gold is not None:
             return None
         n = min(RECOMMENDED_GOLD_TASKS, self.diagnosis.crowd.n_tasks)
+        if n == self.diagnosis.crowd.n_tasks:
+            return {
+                "action": f"Let an expert label {'the task' if n == 1 else f'all {n:,} tasks'}, and build this report with them.",
+                "reason": "Without gold labels, all figures rest on the votes alone. The tasks are so few that an expert can "
+                "label all of them, which settles every label.",
+            }
         half_width = NORMAL_QUANTILE * float(np.sqrt(0.25 / n))
         return {
             "action": f"Let an expert label {count_noun(n, 'task')}, and build this report with them.",

@@ -17,6 +17,8 @@ from wisecrowd.utils.text import count_noun
 
 #: Keys of the data of a task in a labelling tool that hold the task itself, in order of preference.
 DATA_KEYS = ("data", "fields")
+#: Path or URL of a file, without spaces.
+_PATH = re.compile(r"\S*[/\\]\S*\.\w{2,5}|\w+://\S+|data:\S+")
 #: Names of fields that hold the address of a task, in order of preference; other fields may hold addresses of parts of it.
 LINK_KEYS = ("url", "link", "href", "task_url", "page_url", "permalink")
 
@@ -154,6 +156,69 @@ def is_web_address(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(r"https?://[^\s<>\"]+", value, re.IGNORECASE) is not None
 
 
+def find_texts(tasks: Mapping[str, Mapping[str, Any]]) -> pd.Series | None:
+    """Find the texts of tasks in the data of a labelling tool.
+
+    Parameters
+    ----------
+    tasks : mapping of str to mapping
+        Data of the tool by task.
+
+    Returns
+    -------
+    Series or None
+        Text by task, without web addresses and numbers; None if no task has one.
+
+    Examples
+    --------
+    >>> find_texts({"7": {"id": 7, "data": {"text": "Lovely!", "url": "https://example.com/7", "rank": 3}}}).to_dict()
+    {'7': 'Lovely!'}
+    """
+    texts = {}
+    for task, record in tasks.items():
+        fields = get_task_fields(record)
+        words = {key: value for key, value in fields.items() if isinstance(value, str) and not _is_address(value)}
+        texts[task] = describe_task_data(words)
+    series = pd.Series(texts, dtype=object).dropna()
+    return series if len(series) else None
+
+
+def get_task_fields(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a task itself from the data of a labelling tool."""
+    return next((record[key] for key in DATA_KEYS if isinstance(record.get(key), Mapping)), record)
+
+
+def describe_task_data(data: Mapping[str, Any]) -> str | None:
+    """Return the text of a task as its labelling tool exported it.
+
+    Parameters
+    ----------
+    data : mapping
+        Data of the tool.
+
+    Returns
+    -------
+    str or None
+        The only text, or a line for each field; None if there is no text.
+
+    Examples
+    --------
+    >>> describe_task_data({"id": 7, "data": {"text": "Lovely!"}})
+    'Lovely!'
+    >>> describe_task_data({"fields": {"prompt": "2 + 2?", "reply": "5"}})
+    'prompt: 2 + 2?\\nreply: 5'
+    """
+    fields = get_task_fields(data)
+    texts = {
+        str(key): str(value)
+        for key, value in fields.items()
+        if isinstance(value, str | int | float) and key != "id" and not str(key).startswith(("_", "wisecrowd_"))
+    }
+    if not texts:
+        return None
+    return next(iter(texts.values())) if len(texts) == 1 else "\n".join(f"{key}: {text}" for key, text in texts.items())
+
+
 def find_links(tasks: Mapping[str, Mapping[str, Any]]) -> pd.Series | None:
     """Find the web addresses of tasks in the data of a labelling tool.
 
@@ -174,10 +239,15 @@ def find_links(tasks: Mapping[str, Mapping[str, Any]]) -> pd.Series | None:
     """
     links = {}
     for task, record in tasks.items():
-        fields = next((record[key] for key in DATA_KEYS if isinstance(record.get(key), Mapping)), record)
+        fields = get_task_fields(record)
         addresses = {str(key).lower(): value for key, value in fields.items() if is_web_address(value)}
         if addresses:
             links[task] = next(
                 (addresses[key] for key in LINK_KEYS if key in addresses), next(iter(addresses.values()))
             )
     return pd.Series(links, dtype=object) if links else None
+
+
+def _is_address(value: str) -> bool:
+    """Return whether a value is the address of a file or page, not a text."""
+    return is_web_address(value) or _PATH.fullmatch(value.strip()) is not None

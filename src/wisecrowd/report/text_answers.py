@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from wisecrowd.base.mark_aggregator import MIN_RELIABLE_CANDIDATES
 from wisecrowd.data.texts import TextCrowd
 from wisecrowd.diagnose import TextDiagnosis, diagnose_texts
 from wisecrowd.report.section_tables import (
@@ -30,6 +31,8 @@ MAX_PICTURES = 12
 MAX_TEXT = 300
 #: Probability from which on a text is certain.
 CERTAIN = 0.95
+#: Number of words below which workers cannot be rated, as the number of candidate objects below which they cannot.
+MIN_RELIABLE_WORDS = MIN_RELIABLE_CANDIDATES
 
 
 def build_text_content(
@@ -72,9 +75,21 @@ def build_text_content(
         _build_tasks(diagnosis),
         build_method_section(methods, "word"),
     ]
-    return assemble_content(
+    content = assemble_content(
         diagnosis, methods, command, tiles=tiles, sentences=_write_sentences(diagnosis), sections=sections
     )
+    return content | {"warnings": _warn_few_words(diagnosis)}
+
+
+def _warn_few_words(diagnosis: TextDiagnosis) -> list[str]:
+    """Return a warning if the words are too few to estimate how reliable workers are, as for few candidate objects."""
+    n_words = sum(len(str(text).split()) for text in diagnosis.tasks["text"])
+    if n_words >= MIN_RELIABLE_WORDS:
+        return []
+    return [
+        f"There are only {count_noun(n_words, 'word')} in {count_noun(len(diagnosis.tasks), 'text')}, too few to estimate how "
+        "reliable workers are. Expected shares and probabilities are not reliable; check the texts yourself."
+    ]
 
 
 def _write_sentences(diagnosis: TextDiagnosis) -> list[str]:

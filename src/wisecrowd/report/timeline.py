@@ -88,7 +88,10 @@ def describe_times(diagnosis: Diagnosis) -> str:
         return ""
     first, last = pd.to_datetime([times.min(), times.max()], unit="s")
     time_format = "%Y-%m-%d" if last - first > pd.Timedelta(days=2) else "%Y-%m-%d %H:%M"
-    sentence = f"The votes were cast from {first:{time_format}} to {last:{time_format}} (UTC)."
+    start, end = f"{first:{time_format}}", f"{last:{time_format}}"
+    sentence = f"The votes were cast from {start} to {end} (UTC)."
+    if start == end:  # too short for this format, as for votes that were imported together
+        sentence = f"The votes were cast within one minute, at {start} (UTC)."
     is_late = (times > np.median(times)).astype(np.intp)
     early_agreement, late_agreement = _compute_agreement(diagnosis, rows, is_late, 2)
     if not np.isnan([early_agreement, late_agreement]).any():

@@ -237,7 +237,7 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
             errors = error.errors(include_url=False, include_context=False, include_input=False)
             raise RequestValidationError(errors) from None
         receipt = await write_events(coordinator, events)
-        return Response(receipt.model_dump_json(), media_type="application/json")
+        return Response(receipt.model_dump_json(exclude_none=True), media_type="application/json")
 
     # Added first, because routes are matched in order and this one receives nearly all requests.
     app.router.add_api_route(
@@ -251,7 +251,9 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
         openapi_extra=_describe_vote_body(),
     )
 
-    @app.delete("/votes", dependencies=authenticated, responses={**_BUSY, **_NOT_FOUND})
+    @app.delete(
+        "/votes", response_model_exclude_none=True, dependencies=authenticated, responses={**_BUSY, **_NOT_FOUND}
+    )
     async def delete_vote(
         question: QuestionParameter = None,
         id: NameParameter = None,
@@ -269,7 +271,7 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
         records = (VoteRecord(name, task or "", worker or "", "") for name in names)
         return await write_events(coordinator, [Upsert(build_source(record, id), ()) for record in records])
 
-    @app.post("/truth", dependencies=authenticated, responses=_BUSY)
+    @app.post("/truth", response_model_exclude_none=True, dependencies=authenticated, responses=_BUSY)
     async def add_truth(truth: schemas.TaskTruths) -> schemas.VoteReceipt:
         """Store gold labels, from which the model learns how good the workers are. A null label deletes one."""
         events = []
@@ -278,13 +280,13 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
             events.append(Upsert(build_source(record), () if gold.label is None else (record,)))
         return await write_events(coordinator, events)
 
-    @app.post("/tasks", dependencies=authenticated, responses=_BUSY)
+    @app.post("/tasks", response_model_exclude_none=True, dependencies=authenticated, responses=_BUSY)
     async def add_tasks(registration: schemas.TaskRegistration) -> schemas.VoteReceipt:
         """Register tasks without votes, so that they can be suggested."""
         event = RegisterTasks(registration.question, tuple(map(str, registration.tasks)))
         return await write_events(coordinator, [event])
 
-    @app.post("/webhooks/label-studio", dependencies=authenticated, responses=_BUSY)
+    @app.post("/webhooks/label-studio", response_model_exclude_none=True, dependencies=authenticated, responses=_BUSY)
     async def receive_webhook(body: dict[str, Any], server: ServerParameter = "") -> schemas.VoteReceipt:
         """Store annotations that Label Studio posts when they are created, changed or deleted; ignore other webhooks."""
         try:

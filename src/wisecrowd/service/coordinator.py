@@ -546,6 +546,7 @@ class Coordinator:
                 gold = self.store.gold_on(code, altered_tasks)
                 gold = {task: label for task, label in gold.items() if question.live.gold.get(task) != label}
             question.update_sizes()
+            _warn_similar_classes(question)
             if votes or gold:
                 question.update_votes(votes, gold, len(new_votes) + len(altered_tasks))
 
@@ -626,12 +627,25 @@ class Coordinator:
             question.n_changes += 1  # no calibration covers the database yet
             question.start_fit()
             question.update_sizes()
+            _warn_similar_classes(question)
             job = self._fit_process.submit(refit_question, self.store.url, vocabulary.code, self.method)
             try:
                 question.finish_fit(job.result())
             except DamagedDatabase as error:
                 raise InputError(explain_damage(self.store.url, str(error))) from None
             question.live.set_gold(self.store.all_gold(vocabulary.code))
+
+
+def _warn_similar_classes(question: QuestionState) -> None:
+    """Log once for each new class that probably means the same as another; the status page has the names."""
+    n_similar = len(question.vocabulary.find_similar_classes()[1])
+    if n_similar > question.n_similar_classes:
+        _log.warning(
+            "%d classes of a question differ from another one only in their spelling; see the status page",
+            n_similar,
+            extra={"fields": {"question": question.vocabulary.code, "n_similar_classes": n_similar}},
+        )
+    question.n_similar_classes = n_similar
 
 
 def _notify(batch: list[_PendingWrite], results: Sequence[StoreChange | Exception]) -> None:

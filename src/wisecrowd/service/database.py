@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import sqlalchemy as sql
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Engine
 
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.tables.similar_ids import describe_similar_ids, list_similar_ids
 
+#: What to do about labels that differ in their spelling only.
+SIMILAR_CLASSES_ADVICE = "Send one spelling, and send the votes with the other spellings again."
 #: Kinds of names, as the column ``kind`` has them.
 TASK_KIND, WORKER_KIND, CLASS_KIND, ORIGIN_KIND = 0, 1, 2, 3
 NAME_KINDS = (TASK_KIND, WORKER_KIND, CLASS_KIND, ORIGIN_KIND)
@@ -215,6 +219,7 @@ class QuestionVocabulary:
     code: int
     name: str
     kinds: tuple[NameRegistry, ...] = field(default_factory=lambda: tuple(NameRegistry() for _ in NAME_KINDS))
+    _similar: tuple[int, list[str], frozenset[str]] = field(default=(0, [], frozenset()), repr=False, compare=False)
 
     @property
     def tasks(self) -> NameRegistry:
@@ -235,6 +240,29 @@ class QuestionVocabulary:
     def origins(self) -> NameRegistry:
         """Mark of the project in a labelling tool whose votes the question has; empty if it is unknown."""
         return self.kinds[ORIGIN_KIND]
+
+    def find_similar_classes(self) -> tuple[list[str], frozenset[str]]:
+        """Return classes that probably mean the same.
+
+        Returns
+        -------
+        sentences : list of str
+            Sentences that name the classes, with what they differ by.
+        classes : frozenset of str
+            All these classes.
+
+        Examples
+        --------
+        >>> mood = QuestionVocabulary(0, "mood")
+        >>> _ = [mood.classes.add(name) for name in ("good", "bad", "Good")]
+        >>> mood.find_similar_classes()[0]
+        ["2 labels differ only by case or space, but count as different ('good', 'Good')"]
+        """
+        names = self.classes.names
+        if len(names) != self._similar[0]:  # classes are few and seldom new, but every vote asks
+            index = pd.Index(names[:], dtype=object)
+            self._similar = len(index), describe_similar_ids({"label": index}), frozenset(list_similar_ids(index))
+        return self._similar[1], self._similar[2]
 
     @property
     def sizes(self) -> tuple[int, int, int]:

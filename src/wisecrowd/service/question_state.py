@@ -18,7 +18,7 @@ from wisecrowd.errors import InputError
 from wisecrowd.evaluate.accuracy import AccuracyEstimate
 from wisecrowd.plan.greedy import information_gains
 from wisecrowd.plan.stopping import is_finished
-from wisecrowd.service.database import QuestionVocabulary
+from wisecrowd.service.database import SIMILAR_CLASSES_ADVICE, QuestionVocabulary
 from wisecrowd.service.refit_schedule import INITIAL_VOTES, MAX_NEW_SHARE, RefitSchedule
 from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, MIN_CALIBRATION_VOTES, Calibration, Refit
 
@@ -162,6 +162,7 @@ class QuestionState:
     n_tasks: int = 0
     n_workers: int = 0
     n_classes: int = 0
+    n_similar_classes: int = 0
     _candidates: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     _candidates_at: float = 0.0
     _accuracy: AccuracyEstimate | None = None
@@ -607,7 +608,10 @@ class QuestionState:
             "mean_confidence": self._compute_mean_confidence(),
             "flagged_workers": self.flagged_workers(),
             "recommended_method": None if self.calibration is None else self.calibration.recommended_method,
-            "warnings": [] if self.calibration is None else list(self.calibration.warnings),
+            "warnings": [
+                *(f"{sentence}. {SIMILAR_CLASSES_ADVICE}" for sentence in self.vocabulary.find_similar_classes()[0]),
+                *([] if self.calibration is None else self.calibration.warnings),
+            ],
             "fit": fit_summary,
             "is_current": not (self.is_stale or self.fit_timer.is_running),
             "fit_error": self.fit_error or None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from wisecrowd.errors import InputError, preview
 from wisecrowd.evaluate.confidence import LabelConfidence
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.report.images import PATH_COLUMNS, read_images
-from wisecrowd.report.task_media import DATA_KEYS, align_with_tasks
+from wisecrowd.report.task_media import align_with_tasks
 from wisecrowd.report.texts import TEXT_COLUMNS
 from wisecrowd.utils.text import display_name, shorten
 
@@ -185,37 +185,6 @@ def find_disputed_tasks(crowd: Crowd, estimate: LabelConfidence, limit: int) -> 
     return crowd.tasks[disputed[order[:limit]]]
 
 
-def describe_task_data(data: Mapping[str, Any]) -> str | None:
-    """Return the text of a task as its labelling tool exported it.
-
-    Parameters
-    ----------
-    data : mapping
-        Data of the tool.
-
-    Returns
-    -------
-    str or None
-        The only text, or a line for each field; None if there is no text.
-
-    Examples
-    --------
-    >>> describe_task_data({"id": 7, "data": {"text": "Lovely!"}})
-    'Lovely!'
-    >>> describe_task_data({"fields": {"prompt": "2 + 2?", "reply": "5"}})
-    'prompt: 2 + 2?\\nreply: 5'
-    """
-    fields = next((data[key] for key in DATA_KEYS if isinstance(data.get(key), Mapping)), data)
-    texts = {
-        str(key): str(value)
-        for key, value in fields.items()
-        if isinstance(value, str | int | float) and key != "id" and not str(key).startswith(("_", "wisecrowd_"))
-    }
-    if not texts:
-        return None
-    return next(iter(texts.values())) if len(texts) == 1 else "\n".join(f"{key}: {text}" for key, text in texts.items())
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReviewQueue:
     """Tasks in the order of the review.
@@ -368,17 +337,28 @@ class ReviewQueue:
         }
 
     @cached_property
+    def _rated_workers(self) -> pd.DataFrame | None:
+        """Workers as in all other views; None without workers, or with too many votes or classes to wait for a diagnosis."""
+        if self.crowd.workers is None or self.crowd.n_votes > MAX_DIAGNOSED_VOTES:
+            return None
+        return self.assessment.worker_table if self.assessment.can_rate_workers else None
+
+    @cached_property
     def _accuracies(self) -> NDArray[Any] | None:
-        if self.crowd.workers is None or "accuracy" not in (workers := self.assessment.model.workers_):
+        """Accuracies of the workers; where they are not rated, those of the method."""
+        if self.crowd.workers is None:
+            return None
+        workers = self._rated_workers if self._rated_workers is not None else self.assessment.model.workers_
+        if "accuracy" not in workers:
             return None
         return workers["accuracy"].reindex(self.crowd.workers).to_numpy(dtype=np.float64)
 
     @cached_property
     def _flags(self) -> NDArray[Any] | None:
-        """Flags of the workers; None where there are no workers, or too many votes to wait for their diagnosis."""
-        if self.crowd.workers is None or self.crowd.n_votes > MAX_DIAGNOSED_VOTES:
+        """Flags of the workers; None where they are not rated."""
+        if self._rated_workers is None:
             return None
-        return self.assessment.worker_table["flags"].reindex(self.crowd.workers).fillna("").to_numpy()
+        return self._rated_workers["flags"].reindex(self.crowd.workers).fillna("").to_numpy()
 
     @cached_property
     def _votes_per_worker(self) -> NDArray[np.int64]:

@@ -246,6 +246,9 @@ class VoteReceipt(BaseModel):
     new: int = Field(default=0, description="Number of new votes, or of registrations with a new task.")
     changed: int = Field(default=0, description="Number of votes that were changed or deleted.")
     unchanged: int = Field(default=0, description="Number of votes that were stored before.")
+    warnings: list[str] | None = Field(
+        default=None, description="Labels that probably mean the same, but are different classes; missing without any."
+    )
 
 
 class FitSummary(BaseModel):

@@ -154,7 +154,8 @@ def _describe_workers(state: QuestionState) -> dict[str, Any]:
     caption = describe_selection(
         len(rows), state.n_workers, "workers", "first those with flags, then those with most votes"
     )
-    return {"rows": rows, "caption": caption, "level": format_level()}
+    has_intervals = any(row["low"] is not None for row in rows)  # they come with the first calibration
+    return {"rows": rows, "caption": caption, "level": format_level() if has_intervals else ""}
 
 
 def _describe_suggestions(state: QuestionState) -> dict[str, Any]:

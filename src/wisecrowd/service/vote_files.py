@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.errors import InputError
 from wisecrowd.service.events import Event, RegisterTasks, Upsert, VoteRecord, build_source
 from wisecrowd.service.schemas import DEFAULT_QUESTION, MAX_NAME_CHARACTERS
 from wisecrowd.service.webhooks import parse_exported_task
+from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.data.rows import Duplicates
+    from wisecrowd.io.tools.projects import Project, Question
+    from wisecrowd.io.tools.structured_questions import StructuredQuestion
     from wisecrowd.io.vote_source import SourceLike
 
 
-def read_events(path: SourceLike, *, duplicates: Duplicates = "last", **options: Any) -> Iterator[Event]:
+def read_events(
+    path: SourceLike,
+    *,
+    duplicates: Duplicates = "last",
+    on_note: Callable[[str], object] | None = None,
+    **options: Any,
+) -> Iterator[Event]:
     """Read votes, gold labels and tasks from any file that wisecrowd reads.
 
     A table of votes answers the question ``votes``; the export of a labelling tool has its own questions. Annotations of Label
@@ -30,6 +39,8 @@ def read_events(path: SourceLike, *, duplicates: Duplicates = "last", **options:
         Table or export.
     duplicates : {"first", "last", "distinct", "keep"}, default="last"
         Rule for repeated votes of a worker on a task.
+    on_note : callable, default=None
+        Function to call with a phrase about the answers that are left out.
     **options : object
         Further options of :func:`wisecrowd.read` for tables, such as the names of columns.
 
@@ -58,19 +69,36 @@ def read_events(path: SourceLike, *, duplicates: Duplicates = "last", **options:
         return
     project = read_project(source, duplicates=duplicates)
     with prefix_errors(source.path):
+        if not any(question.kind != "number" for question in project.questions.values()):
+            kinds = ", ".join(_list_other_kinds(project)) or "no answers"
+            raise InputError(
+                f"only votes on classes can be served; this export has {kinds}. Aggregate it with wisecrowd aggregate"
+            )
         tasks = read_objects(source.path, source.format.description) if source.format.name == "label-studio" else []
-        if tasks and all("project" in task for task in tasks):
+        continues = bool(tasks) and all("project" in task for task in tasks)
+        omissions = _list_other_kinds(project)
+        if continues and (n_predictions := sum(len(task.get("predictions") or ()) for task in tasks)):
+            omissions.append(f"{count_noun(n_predictions, 'prediction')} of models, which webhooks do not bring")
+        if omissions and on_note is not None:
+            on_note(f"left out {', '.join(omissions)}")
+        if continues:
             for task in tasks:
                 yield from parse_exported_task(task)
             return
-        if not project.questions:
-            kinds = ", ".join(question.kind for question in project.structured.values())
-            raise InputError(
-                f"the service stores votes on classes; this export has {kinds}. Aggregate it with wisecrowd aggregate"
-            )
         for question in project.questions.values():
             if question.kind != "number":
                 yield from _crowd_events(question.name, question.crowd, question.truth)
+
+
+def _list_other_kinds(project: Project) -> list[str]:
+    """Return the names and kinds of the questions that are not answered with classes."""
+    questions: list[Question | StructuredQuestion] = [*project.questions.values(), *project.structured.values()]
+    kinds = {"number": "numbers"}
+    return [
+        f"{question.name} ({kinds.get(question.kind, question.kind)})"
+        for question in questions
+        if question.kind not in ("single", "multiple")
+    ]
 
 
 def _crowd_events(question: str, crowd: Crowd, truth: pd.Series[Any] | None) -> Iterator[Event]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wisecrowd.service.coordinator import Coordinator
+from wisecrowd.service.database import SIMILAR_CLASSES_ADVICE
 from wisecrowd.service.events import Event, Upsert, VoteRecord, build_source
 from wisecrowd.service.schemas import (
     DEFAULT_QUESTION,
@@ -156,5 +157,23 @@ async def write_events(coordinator: Coordinator, events: Sequence[Event]) -> Vot
     coordinator.submit(events, settle, loop=loop)
     outcomes = (await written).outcomes
     return VoteReceipt(
-        new=outcomes.count("new"), changed=outcomes.count("changed"), unchanged=outcomes.count("unchanged")
-    )
+        new=outcomes.count("new"), changed=outcomes.count("changed"), unchanged=outcomes.count("unchanged"),
+        warnings=_warn_similar_classes(coordinator, events) or None,
+    )  # fmt: skip
+
+
+def _warn_similar_classes(coordinator: Coordinator, events: Sequence[Event]) -> list[str]:
+    """Return warnings about labels of a request that probably mean the same as another class."""
+    labels: dict[str, set[str]] = {}
+    for event in events:
+        for record in event.records if isinstance(event, Upsert) else ():
+            labels.setdefault(record.question, set()).add(record.label)
+    warnings = []
+    for name, used in labels.items():
+        vocabulary = coordinator.store.vocabularies.get(name)
+        if vocabulary is None:
+            continue
+        sentences, similar = vocabulary.find_similar_classes()
+        if not similar.isdisjoint(used):
+            warnings += [f"question {name!r}: {sentence}. {SIMILAR_CLASSES_ADVICE}" for sentence in sentences]
+    return warnings

@@ -101,6 +101,26 @@ def describe_similar_ids(vocabularies: Mapping[str, pd.Index | None]) -> list[st
     return sentences
 
 
+def list_similar_ids(index: pd.Index) -> list[str]:
+    """Return all ids that `describe_similar_ids` describes.
+
+    Parameters
+    ----------
+    index : Index
+        Ids.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> list_similar_ids(pd.Index(["12", "12.0", "Cat", "cat", "dog"]))
+    ['12', '12.0', 'Cat', 'cat']
+    """
+    return [name for find, _ in _DIFFERENCES for name in find(index)]
+
+
 #: Functions that find ids, and what they differ by.
 _DIFFERENCES: tuple[tuple[Callable[[pd.Index], list[str]], str], ...] = (
     (find_equal_numbers, "are equal as numbers"),
