@@ -300,7 +300,7 @@ def _read_project(source: VoteSource) -> Project:
 
 def _add_texts(checks: pd.DataFrame, project: Project) -> pd.DataFrame:
     """Return the table of checks with the texts, or the addresses of images, that the export has."""
-    from wisecrowd.service.review_queue import describe_task_data
+    from wisecrowd.report.task_media import describe_task_data
 
     texts = [describe_task_data(project.tasks.get(str(task), {})) or "" for task in checks.index]
     if any(texts):
