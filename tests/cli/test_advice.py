@@ -101,7 +101,7 @@ def load_without_service(*arguments: Any, **_: Any) -> None:
     """Read the files of ``serve --from`` as the command does, and drop their votes."""
     *_, paths, reading = arguments
     written = SimpleNamespace(result=lambda: SimpleNamespace(outcomes={}))
-    coordinator: Any = SimpleNamespace(apply=lambda _: written)
+    coordinator: Any = SimpleNamespace(apply=lambda _: written, questions=lambda: [])
     for path in paths:
         serve._load_votes(coordinator, path, reading, quiet=False)
 

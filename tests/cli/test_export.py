@@ -526,8 +526,12 @@ def test_gold_of_another_project_is_refused(run: Any, project: Path, tmp_path: P
     gold.write_text(json.dumps(tasks))
     assert run("aggregate", project, "--gold", gold).exit_code == 0
     gold.write_text(json.dumps([{**task, "data": {"text": f"other {task['id']}"}} for task in tasks]))
-    for command, option in (("aggregate", "--gold"), ("aggregate", "--score"), ("diagnose", "--gold")):
-        refused = run(command, project, option, gold)
-        assert refused.exit_code == 1
+    commands = [
+        ("aggregate", "--gold"), ("aggregate", "--score"), ("diagnose", "--gold"), ("report", "--gold"), ("report", "--score"),
+        ("plan", "--budget", "5", "--gold"), ("complete", "--score"), ("review", "-o", "checked.csv", "--gold"),
+    ]  # fmt: skip
+    for command, *options in commands:
+        refused = run(command, project, *options, gold)
+        assert refused.exit_code == 1, refused.output
         assert "gold.json" in refused.output
         assert "are exports of different projects: task 0 has two different texts" in refused.output

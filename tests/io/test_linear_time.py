@@ -9,10 +9,11 @@ import csv
 import json
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import wisecrowd as wc
@@ -120,10 +121,14 @@ def counted_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------- tables
 
 
+def _read_nothing(_: Sequence[str]) -> pa.Table:
+    raise AssertionError("no column has to be read, because one is called task")
+
+
 def test_columns_of_features_are_compared_a_few_times() -> None:
     n = 2_000
     names = [CountedName(f"feature{number}") for number in range(n)]
-    assert features._find_task_column(["task", *names], None) == "task"
+    assert features._find_task_column(["task", *names], None, read=_read_nothing, vote_tasks=None) == "task"
     assert CountedName.n_comparisons < 20 * n
 
 

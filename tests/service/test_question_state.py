@@ -174,13 +174,17 @@ class TestAnswers:
         assert state.describe_task(0)["confidence"] == pytest.approx(state.live.confidence[0], abs=1e-6)
         first = state.describe()["expected_accuracy"]
         assert (first["tasks"], first["gold_tasks"]) == (3, 0)
-        assert first["accuracy"] == pytest.approx(state.live.confidence.mean(), abs=1e-3)
+        assert state.fit is not None
+        assert state.live.score is not None
+        unbounded = state.fit.crowd_calibration.confidence(state.live.score)  # confidence is never below chance
+        assert first["accuracy"] == pytest.approx(unbounded.mean(), abs=1e-3)
+        np.testing.assert_allclose(state.live.confidence, np.maximum(unbounded, 0.5), atol=1e-6)
         assert 0 < first["low"] < first["accuracy"] < first["high"] <= 1
         state.update_votes({}, {1: 1, 2: 1}, 1)
         assert state.describe()["expected_accuracy"] == first, "as of a moment ago"
         now[0] += ACCURACY_SECONDS + 0.1
         later = state.describe()["expected_accuracy"]
-        assert later["accuracy"] == pytest.approx((2 + state.live.confidence[0]) / 3, abs=1e-3)
+        assert later["accuracy"] == pytest.approx((2 + unbounded[0]) / 3, abs=1e-3)
 
     def test_gold_is_certain_and_finished(self) -> None:
         state = make()

@@ -107,7 +107,7 @@ def complete(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score", votes=vote_source)
         feature_table = None if source is None else feature_files.read_features_file(source, reading, crowd)
     _check_kind(completer, crowd)
     X, crowd = feature_files.match_features(feature_table, crowd)

@@ -127,11 +127,13 @@ def learn(
     with _heard_once(), reading.silence_notes(quiet=quiet or not is_main_process()):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=score)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, beside=score, votes=vote_source)
         score_truth = (
             None
             if score is None
-            else read_truth(score, reading, crowd, use="score", beside=gold, other_tasks=predict is not None)
+            else read_truth(
+                score, reading, crowd, use="score", beside=gold, other_tasks=predict is not None, votes=vote_source
+            )
         )
         feature_table, new, fitted_encoder, crowd = _read_features(
             source,

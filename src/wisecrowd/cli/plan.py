@@ -106,7 +106,7 @@ def plan(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd, row_counts = reading.read_counted(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, votes=vote_source)
     chosen, member_info = members_file.choose_method(method, vote_source, reading, crowd, members, quiet=quiet)
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):

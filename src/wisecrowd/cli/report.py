@@ -176,8 +176,8 @@ def report(
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
-        score_truth = None if score is None else read_truth(score, reading, crowd, use="score")
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, votes=vote_source)
+        score_truth = None if score is None else read_truth(score, reading, crowd, use="score", votes=vote_source)
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         task_images = (
             None if images is None else read_images(resolve_path(images), task=reading.task, image=image_column)

@@ -185,7 +185,7 @@ def _prepare(
     with reading.silence_notes(quiet=quiet):
         source = reading.open(votes)
         crowd = reading.read(source)
-        gold_truth = None if gold is None else read_truth(gold, reading, crowd)
+        gold_truth = None if gold is None else read_truth(gold, reading, crowd, votes=source)
         table = None if tasks is None else read_task_table(tasks, task=reading.task)
         task_texts = None if texts[0] is None else read_texts(resolve_path(texts[0]), task=reading.task, text=texts[1])
         task_images = (

@@ -184,7 +184,17 @@ def find_texts(tasks: Mapping[str, Mapping[str, Any]]) -> pd.Series | None:
 
 
 def get_task_fields(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a task itself from the data of a labelling tool."""
+    """Return the fields of a task itself from the data of a labelling tool.
+
+    Parameters
+    ----------
+    record : mapping
+        Task in an export; its fields may be one level deeper, beside its id.
+
+    Returns
+    -------
+    mapping
+    """
     return next((record[key] for key in DATA_KEYS if isinstance(record.get(key), Mapping)), record)
 
 

@@ -142,6 +142,8 @@ class QuestionState:
         Error of the last fit; empty where it succeeded.
     n_tasks, n_workers, n_classes : int
         Number of names that are committed. The vocabulary may hold more while a batch is written.
+    n_similar_classes : int
+        Number of classes that differ only in spelling from another, at the last warning.
     """
 
     vocabulary: QuestionVocabulary
