@@ -216,7 +216,7 @@ def _run(
 
 
 def describe_link(address: str, token: str, *, is_new: bool) -> str:
-    """Return the link that opens a page in a browser, or, where the user's token must not be shown, how to make it.
+    """Return the link that opens a page in a browser, or how to make it where the user's token must not be shown.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ class FeatureRelation(NamedTuple):
 
     @property
     def is_related(self) -> bool:
-        """Whether features and votes are related."""
+        """True if features and votes are related."""
         return self.score >= RELATED_SCORE
 
 

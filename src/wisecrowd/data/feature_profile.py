@@ -208,7 +208,7 @@ class FeatureProfile:
 
     @property
     def has_distinct_rows(self) -> bool:
-        """Whether hardly any training row repeats another."""
+        """True if hardly any training row repeats another."""
         return len(np.unique(self.digests)) >= MIN_DISTINCT_ROWS * len(self.digests)
 
     def find_training_rows(self, rows: NDArray[np.float64]) -> NDArray[np.intp]:

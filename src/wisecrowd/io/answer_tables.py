@@ -148,7 +148,7 @@ class AnswerTable:
 
     @property
     def is_assumed(self) -> bool:
-        """Whether the type of the answers is an assumption: the columns of a table say it."""
+        """True if the type of the answers is assumed from the columns of a table."""
         return False
 
     @property
