@@ -52,7 +52,7 @@ def test_every_row_has_a_verdict_and_a_known_reason(program: ModuleType) -> None
 def test_figures_are_those_of_benchmarks(program: ModuleType) -> None:
     for paper in program.PAPERS:
         for item in paper.items:
-            for reference in re.findall(r"\{([^{}]*)\}", item.ours):
+            for reference in re.findall(r"\{([^{}]*)\}", item.ours + item.why):
                 name, entry, data, figure = reference.split("|")
                 benchmark = find_benchmark(name)
                 assert entry in benchmark.entries, reference
@@ -66,4 +66,5 @@ def test_the_page_has_all_rows(program: ModuleType) -> None:
     assert len(rows) == len(items)
     for row, item in zip(rows, items, strict=True):
         assert row.startswith(f"| {item.title} | {item.paper} | ")
-        assert row.endswith(f" | {item.verdict} | {item.why} |")
+        why = re.sub(r"\{([^{}]*)\}", lambda match: program.format_stored(match[1])[0], item.why)
+        assert row.endswith(f" | {item.verdict} | {why} |")
