@@ -124,6 +124,7 @@ def test_results_of_other_code_are_confirmed(run: Any, table: Path, tmp_path: Pa
     assert run("bench", "run", table, "-o", kept, "-j", 1, "--quiet").exit_code == 0
     nothing = run("bench", "confirm", table, "-o", kept, "-j", 1)
     assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert "No stored result is outdated" in nothing.stderr
     table.write_text(TABLE.replace('"n_tasks": 30', '"n_tasks": 31'))
     sys.modules.pop("two_on_one", None)
     differing = run("bench", "confirm", table, "-o", kept, "-j", 1)

@@ -12,6 +12,7 @@ import typer
 
 from wisecrowd.cli._console import console, print_note, show, show_verbatim, table
 from wisecrowd.cli._options import Quiet, flag, parse_output_path
+from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
     from wisecrowd.bench.cells import Cell, Row
@@ -156,14 +157,21 @@ def confirm(
     one method. If the figures are equal to the stored ones, the other results
     of these methods and datasets count as valid; the page of the benchmark
     says how many. Networks round differently on other processors: figures of
-    three seeds or more may differ by three standard deviations. Exit code 1 if a figure differs: run those methods again
-    with wisecrowd bench run.
+    three seeds or more may differ by three standard deviations. Exit code 1 if
+    a figure differs: run those methods again with wisecrowd bench run.
 
       wisecrowd bench confirm
       wisecrowd bench confirm mena2020 --samples 5
     """
     is_all_equal = True
-    for session in _open_sessions(names, output):
+    sessions = _open_sessions(names, output)
+    for session in sessions:
+        if session.absent:
+            n_absent = count_noun(len(session.absent), "dataset")
+            print_note(f"{session.benchmark.name}: {n_absent} not checked, because the data are not on this machine")
+    if not any(session.outdated for session in sessions):
+        print_note("No stored result is outdated: there is nothing to confirm")
+    for session in sessions:
         outdated = session.outdated
         if not outdated:
             continue
@@ -174,7 +182,7 @@ def confirm(
             for position, (cell, row, is_equal) in enumerate(answers, 1):
                 print_note(f"{position}/{len(sample)} {cell}: {_in_words(cell, row)}")
                 if not is_equal:
-                    differing.add(f"{cell}")
+                    differing.add(str(cell))
         if differing:
             is_all_equal = False
             show(f"  other figures than stored: {', '.join(sorted(differing))}")

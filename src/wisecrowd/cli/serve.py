@@ -276,7 +276,7 @@ def _load_votes(coordinator: Coordinator, path: Path, reading: Reading, *, quiet
     from wisecrowd.service.vote_files import read_events
 
     source = reading.open(path)
-    if not source.format.is_tool:  # the questions of a tool are told apart when they are read
+    if not source.format.is_tool:  # the questions of a tool are distinguished when they are read
         refuse_objects_and_texts(path, reading, "serve")
     count: Counter[str] = Counter()
     n_records, n_answers = 0, 0
